@@ -80,7 +80,7 @@ bench-models: all ## tune whole models and time them beside ONNX Runtime and Ope
 bench-search: all ## replay every strategy on the tables of bench/search/ (minutes)
 	@ninja -C build --quiet bench/bench-search
 	@for table in bench/search/*.table; do echo $$table; \
-	    for strategy in random construct ga anneal mcmc bayes rl auto; do \
+	    for strategy in $$(build/bin/wpkctl strategies | grep -o '^[a-z]*' | grep -vx strategy); do \
 	        build/bench/bench-search replay $$table $$strategy --seeds $(or $(SEEDS),40) || exit 1; done; done
 
 bench-tune: all ## tune what the bench compares (long)

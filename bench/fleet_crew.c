@@ -41,7 +41,7 @@ static void fill_hello(uint32_t index, struct wpk_hello *hello)
     *hello = (struct wpk_hello){
         .device = {.kind = "cpu",
                    .model = "bench",
-                   .cpu = {.isa = WPK_ISA_AVX2,
+                   .cpu = {.flags = WPK_CPU_SET_AVX2,
                            .l1_bytes = 32768,
                            .l2_bytes = 1048576,
                            .l3_bytes = 33554432,

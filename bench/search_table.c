@@ -27,7 +27,7 @@ void bench_search_table_derive(struct bench_search_table *table)
     };
     wpk_err err = WPK_OK;
     if (table->device[0] == '\0') { /* of its class: the table is read on other machines */
-        err = wpk_device_probe((enum wpk_isa)(WPK_ISA_COUNT - 1), &options.device);
+        err = wpk_device_probe(WPK_CPU_FLAGS_ALL, &options.device);
         wpk_device_class(&options.device, table->device, sizeof(table->device));
     }
     err = err == WPK_OK ? wpk_device_of_class(table->device, &options.device) : err;

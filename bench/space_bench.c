@@ -92,7 +92,7 @@ static wpk_err derive(const char *path, const char *name, struct wpk_space *out,
         err = wpk_job_op_program(&job, op, &program, diag);
     }
     if (err == WPK_OK) {
-        err = wpk_device_probe(WPK_ISA_AVX512, &options.device);
+        err = wpk_device_probe(WPK_CPU_FLAGS_ALL, &options.device);
     }
     if (err == WPK_OK) {
         err = wpk_space_derive(&program, &options, out, diag);

@@ -133,7 +133,10 @@ static void say(struct bench *b, uint32_t worker, struct wpk_message *message)
 static void say_hello(struct bench *b, uint32_t worker, bool labels)
 {
     struct wpk_hello hello = {
-        .device = {.kind = "cpu", .model = "model", .cpu = {.isa = WPK_ISA_AVX2}, .core_count = 2},
+        .device = {.kind = "cpu",
+                   .model = "model",
+                   .cpu = {.flags = WPK_CPU_SET_AVX2},
+                   .core_count = 2},
         .environment = "codegen=1;halide=21",
         .providers = {{.name = "own"}},
         .provider_count = 1,

@@ -100,8 +100,7 @@ static wpk_err convert(const struct wpk_buf *text, const struct wpk_job *job, in
     wpk_err err = wpk_job_op_program(job, op, &program, diag);
     err = err == WPK_OK ? wpk_fingerprint(&program, &fingerprint) : err;
     err = err == WPK_OK ? wpk_program_canonical(&program, &canonical, NULL) : err;
-    err =
-        err == WPK_OK ? wpk_device_probe((enum wpk_isa)(WPK_ISA_COUNT - 1), &options.device) : err;
+    err = err == WPK_OK ? wpk_device_probe(WPK_CPU_FLAGS_ALL, &options.device) : err;
     err = err == WPK_OK ? wpk_space_derive(&canonical, &options, &space, diag) : err;
     if (err == WPK_OK) {
         lines->fingerprint = fingerprint.exact;

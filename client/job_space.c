@@ -109,7 +109,7 @@ wpk_err wpk_job_space_device(const struct wpk_job *job, struct wpk_device *out,
                              struct wpk_diag *diag)
 {
     if (strcmp(job->kind, "cuda") != 0) {
-        return wpk_device_probe((enum wpk_isa)(WPK_ISA_COUNT - 1), out);
+        return wpk_device_probe(WPK_CPU_FLAGS_ALL, out);
     }
     return job->device[0] != '\0' ? wpk_device_of_class(job->device, out)
                                   : wpk_device_emulate("sm_90", 132, out, diag);

@@ -198,8 +198,9 @@ static void print_notes(const struct wpk_api_job *job, const char *data_dir, int
     if (job->kernel_count > 0 && wpk_device_class_is_emulated(job->kernels[0].device)) {
         wpk_buf_append_text(out, "\n");
         print_wrapped(
-            "Nothing was timed: the GPU is emulated, and a model of it ranked the kernels. "
-            "They answer for no other device.",
+            "Nothing was timed: the GPU is emulated, and a model of it ranked the kernels. It "
+            "shares numbers with the model that chose the first candidates, and neither was "
+            "compared with a GPU. They answer for no other device.",
             0, width, out);
     }
     for (int i = 0; i < job->op_count; i++) {

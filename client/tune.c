@@ -217,7 +217,7 @@ static wpk_err report(const struct tune *tune, const struct wpk_api_job *job,
 static wpk_err check_threads(const struct wpk_job *job, struct wpk_diag *diag)
 {
     struct wpk_device device;
-    wpk_err err = wpk_device_probe(WPK_ISA_AVX512, &device);
+    wpk_err err = wpk_device_probe(WPK_CPU_FLAGS_ALL, &device);
 
     if (err == WPK_OK && job->threads > device.core_count) {
         wpk_diag_set(

@@ -107,7 +107,7 @@ static wpk_err expect(void *user, const struct wpk_job *job, struct wpk_tune_exp
 
     snprintf(class, sizeof(class), "%s", job->device);
     if (service->session->private_service != NULL &&
-        wpk_device_probe(WPK_ISA_AVX512, &device) == WPK_OK) {
+        wpk_device_probe(WPK_CPU_FLAGS_ALL, &device) == WPK_OK) {
         wpk_device_class(&device, class, sizeof(class));
     }
     wpk_err err = print_request(job, class, &body);

@@ -186,7 +186,8 @@ static void find_limits(struct why *why, const struct wpk_api_kernel *kernel)
         .back_ends = ~0U,
     };
     why->modelled = wpk_device_class_is_emulated(kernel->device);
-    if (wpk_device_of_class(kernel->device, &options.device) == WPK_OK &&
+    if (!why->modelled && /* another model of the same GPU says nothing of this one */
+        wpk_device_of_class(kernel->device, &options.device) == WPK_OK &&
         wpk_program_parse(kernel->op, &program, NULL) == WPK_OK &&
         wpk_space_derive(&program, &options, &space, NULL) == WPK_OK &&
         wpk_candidate_decode(&space, why->winner->candidate, &candidate, NULL) == WPK_OK &&

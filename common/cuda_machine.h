@@ -19,6 +19,8 @@
 
 /* The machine's numbers that rules, ranks and the emulator's model read. */
 struct wpk_cuda_machine {
+    const char *rates_of; /* the GPU whose rates these are: "H100" */
+    bool rates_known; /* false: no GPU of the capability has a row; it has that of an older one */
     int sm_count;
     int threads_max, block_threads_max;   /* of a multiprocessor, of a block */
     int blocks_max;                       /* of a multiprocessor at a time */
@@ -36,7 +38,8 @@ struct wpk_cuda_machine {
     double hertz;
 };
 
-/* Fill `out` for a capability (90: sm_90) and a number of multiprocessors. */
+/* Fill `out` for a capability (90: sm_90) and a number of multiprocessors. Rates of a capability
+ * that is not known are those of the newest one below it, or of the oldest that is known. */
 void wpk_cuda_machine(int capability, int sm_count, struct wpk_cuda_machine *out);
 
 /* The blocks for which a multiprocessor has registers: each of its schedulers has a part of them,

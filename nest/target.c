@@ -9,21 +9,22 @@
 
 void wpk_target_print(const struct wpk_device *device, bool strict, char out[WPK_TARGET_MAX])
 {
-    static const char *const features[WPK_ISA_COUNT] = {
-        [WPK_ISA_SSE41] = "sse41",
-        [WPK_ISA_AVX] = "sse41-avx",
-        [WPK_ISA_AVX2] = "sse41-avx-avx2-f16c-fma",
-        [WPK_ISA_AVX512] = "sse41-avx-avx2-f16c-fma-avx512-avx512_skylake",
+    static const char *const features[WPK_CPU_LEVEL_COUNT] = {
+        [WPK_CPU_LEVEL_NONE] = "",
+        [WPK_CPU_LEVEL_SSE41] = "-sse41",
+        [WPK_CPU_LEVEL_AVX] = "-sse41-avx",
+        [WPK_CPU_LEVEL_AVX2] = "-sse41-avx-avx2-f16c-fma",
+        [WPK_CPU_LEVEL_AVX512] = "-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake",
+        [WPK_CPU_LEVEL_ZEN4] =
+            "-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake-avx512_cannonlake-avx512_zen4",
     };
     if (wpk_device_is_cuda(device)) {
         snprintf(out, WPK_TARGET_MAX, CUDA "sm_%d%s", device->cuda.capability,
                  strict ? STRICT : "");
         return;
     }
-    /* what bf16 stands for: schema/device.h */
-    bool newest = device->cpu.isa == WPK_ISA_AVX512 && device->cpu.bf16;
-    snprintf(out, WPK_TARGET_MAX, "x86-64-linux-%s%s%s", features[device->cpu.isa],
-             newest ? "-avx512_cannonlake-avx512_zen4" : "", strict ? STRICT : "");
+    snprintf(out, WPK_TARGET_MAX, "x86-64-linux%s%s",
+             features[wpk_cpu_flags_level(device->cpu.flags)], strict ? STRICT : "");
 }
 
 wpk_err wpk_target_make_strict(const char *target, char out[WPK_TARGET_MAX])
@@ -77,25 +78,48 @@ wpk_err wpk_target_spell(const char *target, char out[WPK_TARGET_MAX])
     return WPK_EUNSUPPORTED;
 }
 
+/* Flags of the CPU that Halide has LLVM compile for (-mcpu) at each word of a target. */
+static wpk_cpu_flags word_flags(const char *word)
+{
+    static const struct {
+        const char *word;
+        wpk_cpu_flags flags;
+    } words[] = {
+        {"sse41", WPK_CPU_SET_SSE41},
+        {"avx", WPK_CPU_SET_AVX},
+        {"f16c", WPK_CPU_SET_AVX | WPK_CPU_F16C},
+        {"fma", WPK_CPU_SET_AVX | WPK_CPU_FMA},
+        {"avx2", WPK_CPU_SET_AVX2},
+        {"avx512_cannonlake", WPK_CPU_SET_AVX512 | WPK_CPU_AVX512_IFMA | WPK_CPU_AVX512_VBMI},
+        {"avx512_sapphirerapids",
+         (WPK_CPU_SET_ZEN4 & ~(wpk_cpu_flags)WPK_CPU_SSE4A) | WPK_CPU_AVX_VNNI},
+        {"avx512_zen4", WPK_CPU_SET_ZEN4},
+        {"avx512_zen5", WPK_CPU_SET_ZEN4 | WPK_CPU_AVX_VNNI},
+    };
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(word, words[i].word) == 0) {
+            return words[i].flags;
+        }
+    }
+    return strncmp(word, "avx512", 6) == 0 ? WPK_CPU_SET_AVX512 : 0;
+}
+
 void wpk_target_read(const char *target, struct wpk_device *out)
 {
-    /* Of all that is beyond Skylake's, no device but one with bf16 says that it has it. */
-    static const char *const beyond[] = {"cannonlake", "zen4", "zen5", "sapphirerapids"};
-    char architecture[16];
+    char architecture[16], word[32];
     int capability = 0;
+    wpk_cpu_flags flags = 0;
     if (wpk_target_architecture(target, architecture, sizeof(architecture)) == WPK_OK &&
         sscanf(architecture, "sm_%3d", &capability) == 1) {
         *out = (struct wpk_device){.kind = "cuda", .cuda = {.capability = capability}};
         return;
     }
     snprintf(out->kind, sizeof(out->kind), "cpu");
-    out->cpu.isa = strstr(target, "avx512") != NULL ? WPK_ISA_AVX512
-                   : strstr(target, "avx2") != NULL ? WPK_ISA_AVX2
-                   : strstr(target, "avx") != NULL  ? WPK_ISA_AVX
-                                                    : WPK_ISA_SSE41;
-    out->cpu.bf16 = 0;
-    for (size_t i = 0; i < sizeof(beyond) / sizeof(beyond[0]); i++) {
-        out->cpu.bf16 = out->cpu.bf16 || strstr(target, beyond[i]) != NULL;
+    for (const char *p = target; *p != '\0'; p += strspn(p, "-")) {
+        size_t length = strcspn(p, "-");
+        snprintf(word, sizeof(word), "%.*s", (int)length, p);
+        flags |= word_flags(word);
+        p += length;
     }
-    out->cpu.vnni = out->cpu.bf16;
+    wpk_device_claim(flags, out);
 }

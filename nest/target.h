@@ -25,8 +25,8 @@ bool wpk_target_has_blocks(const char *target);
  * the GPU has.
  *   errors  WPK_EUNSUPPORTED Halide knows no GPU as old */
 WPK_MUST_CHECK wpk_err wpk_target_spell(const char *target, char out[WPK_TARGET_MAX]);
-/* Set what a target needs: of a CPU isa, bf16 and vnni of the device, of a GPU kind and capability.
- * A target that was written by hand may name other CPUs than wpk_target_print() does. */
+/* Set what a target needs: of a CPU the flags and vectors, of a GPU kind and capability. A
+ * target that was written by hand may name other CPUs than wpk_target_print() does. */
 void wpk_target_read(const char *target, struct wpk_device *out);
 /* Copy the architecture of a GPU's target: "sm_90".   errors  WPK_EINVAL it is not a GPU's */
 WPK_MUST_CHECK wpk_err wpk_target_architecture(const char *target, char *out, size_t size);

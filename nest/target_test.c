@@ -11,15 +11,14 @@
 static void test_what_is_printed_is_read(void **state)
 {
     (void)state;
-    for (int i = 0; i < 4 * WPK_ISA_COUNT; i++) {
-        struct wpk_device device = {.cpu = {.isa = (enum wpk_isa)(i / 4), .bf16 = i / 2 % 2}}, read;
-        bool newest = device.cpu.isa == WPK_ISA_AVX512 && device.cpu.bf16;
+    for (int i = 0; i < 2 * WPK_CPU_LEVEL_COUNT; i++) {
+        struct wpk_device device = {0}, read = {0};
         char target[WPK_TARGET_MAX];
+        wpk_device_claim(wpk_cpu_level_flags((enum wpk_cpu_level)(i / 2)), &device);
         wpk_target_print(&device, i % 2 == 1, target);
         wpk_target_read(target, &read);
-        assert_int_equal(read.cpu.isa, device.cpu.isa);
-        assert_int_equal(read.cpu.bf16, newest);
-        assert_int_equal(read.cpu.vnni, newest);
+        assert_int_equal(read.cpu.flags, device.cpu.flags);
+        assert_int_equal(read.cpu.vector_bytes, device.cpu.vector_bytes);
         assert_int_equal(strstr(target, "strict_float") != NULL, i % 2 == 1);
     }
 }
@@ -40,13 +39,23 @@ static void test_strict(void **state)
 static void test_targets_written_by_hand(void **state)
 {
     (void)state;
-    struct wpk_device read;
-    wpk_target_read("x86-64-linux-avx512_sapphirerapids", &read);
-    assert_int_equal(read.cpu.isa, WPK_ISA_AVX512);
-    assert_true(read.cpu.bf16 && read.cpu.vnni);
-    wpk_target_read("host", &read);
-    assert_int_equal(read.cpu.isa, WPK_ISA_SSE41);
-    assert_false(read.cpu.bf16 || read.cpu.vnni);
+    static const struct {
+        const char *target;
+        wpk_cpu_flags flags;
+    } cases[] = {
+        {"host", 0},
+        {"x86-64-linux-avx2", WPK_CPU_SET_AVX2},
+        {"x86-64-linux-avx-fma", WPK_CPU_SET_AVX | WPK_CPU_FMA},
+        {"x86-64-linux-avx512_knl", WPK_CPU_SET_AVX512},
+        {"x86-64-linux-avx512_cannonlake",
+         WPK_CPU_SET_AVX512 | WPK_CPU_AVX512_IFMA | WPK_CPU_AVX512_VBMI},
+        {"x86-64-linux-avx512_zen5-strict_float", WPK_CPU_SET_ZEN4 | WPK_CPU_AVX_VNNI},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct wpk_device read = {0};
+        wpk_target_read(cases[i].target, &read);
+        assert_int_equal(read.cpu.flags, cases[i].flags);
+    }
 }
 
 /* A GPU that is newer than any that Halide knows runs what is for an older one. */

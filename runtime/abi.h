@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define WPK_ABI_VERSION 3
+#define WPK_ABI_VERSION 4
 #define WPK_ABI_ARGUMENTS_MAX 40
 
 /* Runs one iteration of a parallel loop; `closure` is the kernel's. Returns 0 or the kernel's error

@@ -53,7 +53,7 @@ struct wpk_context_options {
 };
 
 struct wpk_open_options {
-    /* The CPU that kernels have to fit, as in "cpu/AMD EPYC 9B45/avx512+bf16+vnni"; NULL: the
+    /* The CPU that kernels have to fit, as in "cpu/AMD EPYC 9B45/zen4"; NULL: the
      * machine that this process runs on. A GPU's kernel has to fit the GPU of the process. */
     const char *device_class;
     /* 64 hexadecimal digits: the key of the wpkd whose kernels may run, as `wpkctl get

@@ -17,63 +17,15 @@
 #include <unistd.h>
 
 #define BYTES_MAX ((int64_t)1 << 50)
-#define RATE_MAX 1e18 /* peaks: beyond any machine, and far inside a double */
+#define AVX_VNNI_BIT (1U << 4) /* CPUID 7.1, EAX */
+#define RATE_MAX 1e18          /* peaks: beyond any machine, and far inside a double */
 
-static const char *const isa_names[] = {WPK_ISA_LIST(WPK_LIST_TEXT)};
-
-/* Vectors that the generator may use under each name; registers are those of the architecture. */
-static const struct {
-    int vector_bytes;
-    int vector_registers;
-} isa_shape[] = {
-    [WPK_ISA_SSE41] = {16, 16},
-    [WPK_ISA_AVX] = {32, 16},
-    [WPK_ISA_AVX2] = {32, 16},
-    [WPK_ISA_AVX512] = {64, 32},
-};
-
-_Static_assert(sizeof(isa_names) / sizeof(isa_names[0]) == WPK_ISA_COUNT, "one name each");
-_Static_assert(sizeof(isa_shape) / sizeof(isa_shape[0]) == WPK_ISA_COUNT, "one shape each");
-
-const char *wpk_isa_name(enum wpk_isa isa)
+void wpk_device_claim(wpk_cpu_flags flags, struct wpk_device *device)
 {
-    WPK_ASSERT((int)isa >= 0);
-    WPK_ASSERT(isa < WPK_ISA_COUNT);
-    return isa_names[isa];
-}
-
-wpk_err wpk_isa_parse(const char *text, enum wpk_isa *out)
-{
-    for (int i = 0; i < WPK_ISA_COUNT; i++) {
-        if (strcmp(text, isa_names[i]) == 0) {
-            *out = (enum wpk_isa)i;
-            return WPK_OK;
-        }
-    }
-    return WPK_ENOENT;
-}
-
-void wpk_device_claim(uint64_t flags, enum wpk_isa isa_max, struct wpk_device *device)
-{
-    static const uint64_t needed[WPK_ISA_COUNT] = {
-        [WPK_ISA_AVX] = WPK_CPU_AVX,
-        [WPK_ISA_AVX2] = WPK_CPU_AVX2 | WPK_CPU_FMA | WPK_CPU_F16C,
-        [WPK_ISA_AVX512] = WPK_CPU_AVX512F | WPK_CPU_AVX512CD | WPK_CPU_AVX512BW |
-                           WPK_CPU_AVX512DQ | WPK_CPU_AVX512VL,
-    };
-    const uint64_t zen4 = WPK_CPU_AVX512BF16 | WPK_CPU_AVX512VNNI | WPK_CPU_AVX512IFMA |
-                          WPK_CPU_AVX512VBMI | WPK_CPU_AVX512VBMI2 | WPK_CPU_AVX512BITALG |
-                          WPK_CPU_AVX512VPOPCNTDQ | WPK_CPU_SSE4A;
-    enum wpk_isa isa = WPK_ISA_SSE41;
-
-    for (int i = WPK_ISA_AVX; i <= (int)isa_max && (flags & needed[i]) == needed[i]; i++) {
-        isa = (enum wpk_isa)i;
-    }
-    device->cpu.isa = isa;
-    device->cpu.bf16 = isa == WPK_ISA_AVX512 && (flags & zen4) == zen4;
-    device->cpu.vnni = isa == WPK_ISA_AVX512 && (flags & WPK_CPU_AVX512VNNI) != 0;
-    device->cpu.vector_bytes = isa_shape[isa].vector_bytes;
-    device->cpu.vector_registers = isa_shape[isa].vector_registers;
+    enum wpk_cpu_level level = wpk_cpu_flags_level(flags);
+    device->cpu.flags = flags;
+    device->cpu.vector_bytes = wpk_cpu_level_vector_bytes(level);
+    device->cpu.vector_registers = wpk_cpu_level_vector_registers(level);
 }
 
 void wpk_device_make_plain(struct wpk_device *device)
@@ -82,27 +34,30 @@ void wpk_device_make_plain(struct wpk_device *device)
         device->cuda.capability = WPK_DEVICE_CUDA_LEAST;
         return;
     }
-    wpk_device_claim(0, WPK_ISA_SSE41, device);
+    wpk_device_claim(WPK_CPU_SET_SSE41, device);
 }
 
-/* F16C is not among the names that every compiler's __builtin_cpu_supports knows. It works on
- * AVX registers: where the system saves those, CPUID's bit is enough. */
-static bool cpu_has_f16c(void)
+/* Flags that not every compiler's __builtin_cpu_supports knows. They work on AVX registers: where
+ * the system saves those, CPUID's bit is enough. */
+static wpk_cpu_flags probe_cpuid(void)
 {
-    unsigned a, b, c, d;
+    unsigned a = 0, b, c = 0, d;
+    bool f16c = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+    bool vnni = __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & AVX_VNNI_BIT) != 0;
 
-    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+    return (f16c ? (wpk_cpu_flags)WPK_CPU_F16C : 0) | (vnni ? (wpk_cpu_flags)WPK_CPU_AVX_VNNI : 0);
 }
 
-static uint64_t probe_flags(void)
+static wpk_cpu_flags probe_flags(void)
 {
-    uint64_t flags = cpu_has_f16c() ? WPK_CPU_F16C : 0;
+    wpk_cpu_flags flags = 0;
 
     __builtin_cpu_init();
-#define ADD_FLAG(name, text) flags |= __builtin_cpu_supports(text) ? (uint64_t)WPK_CPU_##name : 0;
-    WPK_CPU_FLAG_LIST(ADD_FLAG)
+#define ADD_FLAG(suffix, text, option)                                                             \
+    flags |= __builtin_cpu_supports(option) ? (wpk_cpu_flags)WPK_CPU_##suffix : 0;
+    WPK_CPU_X86_LIST(ADD_FLAG)
 #undef ADD_FLAG
-    return flags;
+    return flags | ((flags & WPK_CPU_AVX) != 0 ? probe_cpuid() : 0);
 }
 
 /* Kernels spell the model with runs of blanks; keys want one spelling. */
@@ -174,14 +129,13 @@ static void probe_caches(int cpu, struct wpk_device *device)
     }
 }
 
-wpk_err wpk_device_probe(enum wpk_isa isa_max, struct wpk_device *out)
+wpk_err wpk_device_probe(wpk_cpu_flags flags_max, struct wpk_device *out)
 {
     struct wpk_device device = {.kind = "cpu"};
     char host[64] = "";
     cpu_set_t cpus;
     size_t first = 0;
 
-    WPK_ASSERT(isa_max < WPK_ISA_COUNT);
     CPU_ZERO(&cpus);
     if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0 ||
         gethostname(host, sizeof(host) - 1) != 0) {
@@ -190,7 +144,7 @@ wpk_err wpk_device_probe(enum wpk_isa isa_max, struct wpk_device *out)
     while (first < CPU_SETSIZE - 1 && !CPU_ISSET(first, &cpus)) {
         first++;
     }
-    wpk_device_claim(probe_flags(), isa_max, &device);
+    wpk_device_claim(probe_flags() & flags_max, &device);
     device.core_count = CPU_COUNT(&cpus);
     probe_model(device.model, sizeof(device.model));
     probe_caches((int)first, &device);
@@ -205,14 +159,15 @@ void wpk_device_class(const struct wpk_device *device, char *out, size_t size)
         wpk_device_cuda_class(device, out, size);
         return;
     }
-    snprintf(out, size, "%s/%s/%s%s%s", device->kind, device->model, wpk_isa_name(device->cpu.isa),
-             device->cpu.bf16 ? "+bf16" : "", device->cpu.vnni ? "+vnni" : "");
+    char level[WPK_CPU_FLAGS_TEXT_MAX];
+    wpk_cpu_flags_print(wpk_cpu_level_flags(wpk_cpu_flags_level(device->cpu.flags)), level);
+    snprintf(out, size, "%s/%s/%s", device->kind, device->model, level);
 }
 
 static wpk_err cpu_of_class(const char *text, struct wpk_device *out)
 {
     struct wpk_device device = {0};
-    char isa[16];
+    wpk_cpu_flags flags;
     char again[2 * WPK_DEVICE_TEXT_MAX];
     const char *model = strchr(text, '/');
     const char *features = strrchr(text, '/');
@@ -222,18 +177,13 @@ static wpk_err cpu_of_class(const char *text, struct wpk_device *out)
     }
     memcpy(device.kind, text, (size_t)(model - text));
     memcpy(device.model, model + 1, (size_t)(features - model) - 1);
-    features++;
-    snprintf(isa, sizeof(isa), "%.*s", (int)strcspn(features, "+"), features);
-    if (wpk_isa_parse(isa, &device.cpu.isa) != WPK_OK) {
+    if (wpk_cpu_flags_parse(features + 1, &flags) != WPK_OK) {
         return WPK_EPARSE;
     }
-    device.cpu.bf16 = strstr(features, "+bf16") != NULL;
-    device.cpu.vnni = strstr(features, "+vnni") != NULL;
-    device.cpu.vector_bytes = isa_shape[device.cpu.isa].vector_bytes;
-    device.cpu.vector_registers = isa_shape[device.cpu.isa].vector_registers;
+    wpk_device_claim(flags, &device);
     wpk_device_class(&device, again, sizeof(again));
     if (strcmp(again, text) != 0) {
-        return WPK_EPARSE; /* a suffix that is not known, or in another order */
+        return WPK_EPARSE; /* flags that split no history */
     }
     *out = device;
     return WPK_OK;
@@ -255,34 +205,15 @@ void wpk_device_put(struct wpk_json_writer *w, const char *key, const struct wpk
     }
     wpk_json_put_text(w, "kind", device->kind);
     wpk_json_put_text(w, "model", device->model);
-    wpk_json_put_text(w, "isa", wpk_isa_name(device->cpu.isa));
-    wpk_json_put_bool(w, "bf16", device->cpu.bf16 != 0);
-    wpk_json_put_bool(w, "vnni", device->cpu.vnni != 0);
+    wpk_cpu_flags_put(w, "flags", device->cpu.flags);
     wpk_json_put_int(w, "core_count", device->core_count);
     wpk_json_put_int(w, "l1_bytes", device->cpu.l1_bytes);
     wpk_json_put_int(w, "l2_bytes", device->cpu.l2_bytes);
     wpk_json_put_int(w, "l3_bytes", device->cpu.l3_bytes);
-    wpk_json_put_int(w, "vector_bytes", device->cpu.vector_bytes);
-    wpk_json_put_int(w, "vector_registers", device->cpu.vector_registers);
     wpk_json_put_real(w, "peak_flops_per_s", device->peak_flops_per_s);
     wpk_json_put_real(w, "peak_bytes_per_s", device->peak_bytes_per_s);
     wpk_json_put_text(w, "instance", device->instance);
     wpk_json_end(w);
-}
-
-/* Loops over lanes end for the shapes of the table only. */
-static void get_shape(struct wpk_json_reader *r, struct wpk_device *out)
-{
-    out->cpu.vector_bytes = (int)wpk_json_get_int(r, "vector_bytes", 1, 4096);
-    out->cpu.vector_registers = (int)wpk_json_get_int(r, "vector_registers", 1, 4096);
-    if (out->cpu.vector_bytes != isa_shape[out->cpu.isa].vector_bytes) {
-        wpk_json_fail(r, "vector_bytes", WPK_EINVAL, "vectors of %s have %d bytes",
-                      isa_names[out->cpu.isa], isa_shape[out->cpu.isa].vector_bytes);
-    }
-    if (out->cpu.vector_registers != isa_shape[out->cpu.isa].vector_registers) {
-        wpk_json_fail(r, "vector_registers", WPK_EINVAL, "%s has %d vector registers",
-                      isa_names[out->cpu.isa], isa_shape[out->cpu.isa].vector_registers);
-    }
 }
 
 void wpk_device_get(struct wpk_json_reader *r, const char *key, struct wpk_device *out)
@@ -294,19 +225,15 @@ void wpk_device_get(struct wpk_json_reader *r, const char *key, struct wpk_devic
         wpk_json_leave(r);
         return;
     }
-    WPK_JSON_ALLOW(r, "kind", "model", "isa", "bf16", "vnni", "core_count", "l1_bytes", "l2_bytes",
-                   "l3_bytes", "vector_bytes", "vector_registers", "peak_flops_per_s",
-                   "peak_bytes_per_s", "instance");
+    WPK_JSON_ALLOW(r, "kind", "model", "flags", "core_count", "l1_bytes", "l2_bytes", "l3_bytes",
+                   "peak_flops_per_s", "peak_bytes_per_s", "instance");
     out->cuda = (struct wpk_device_cuda){0};
     wpk_json_get_label(r, "model", out->model, sizeof(out->model));
-    out->cpu.isa = (enum wpk_isa)wpk_json_get_choice(r, "isa", isa_names, WPK_ISA_COUNT);
-    out->cpu.bf16 = wpk_json_get_bool(r, "bf16");
-    out->cpu.vnni = wpk_json_get_bool(r, "vnni");
+    wpk_device_claim(wpk_cpu_flags_get(r, "flags"), out);
     out->core_count = (int)wpk_json_get_int(r, "core_count", 1, 1 << 16);
     out->cpu.l1_bytes = wpk_json_get_int(r, "l1_bytes", 1, BYTES_MAX);
     out->cpu.l2_bytes = wpk_json_get_int(r, "l2_bytes", 1, BYTES_MAX);
     out->cpu.l3_bytes = wpk_json_get_int(r, "l3_bytes", 1, BYTES_MAX);
-    get_shape(r, out);
     out->peak_flops_per_s = wpk_json_get_real(r, "peak_flops_per_s", 0, RATE_MAX);
     out->peak_bytes_per_s = wpk_json_get_real(r, "peak_bytes_per_s", 0, RATE_MAX);
     wpk_json_get_label(r, "instance", out->instance, sizeof(out->instance));

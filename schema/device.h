@@ -4,6 +4,7 @@
 #define WPK_SCHEMA_DEVICE_H
 
 #include "common/err.h"
+#include "schema/cpu_flags.h"
 
 #include <stdint.h>
 
@@ -12,54 +13,17 @@
 struct wpk_json_reader;
 struct wpk_json_writer;
 
-/* suffix, text: instruction sets that change what is generated, weakest first */
-#define WPK_ISA_LIST(X)                                                                            \
-    X(SSE41, "sse41")                                                                              \
-    X(AVX, "avx")                                                                                  \
-    X(AVX2, "avx2")                                                                                \
-    X(AVX512, "avx512")
-
-#define WPK_ISA_ENUM(name, text) WPK_ISA_##name,
-enum wpk_isa { WPK_ISA_LIST(WPK_ISA_ENUM) WPK_ISA_COUNT };
-
-/* name, text: CPU flags, spelt as compilers spell them; F16C is a flag without a row. */
-#define WPK_CPU_FLAG_LIST(X)                                                                       \
-    X(AVX, "avx")                                                                                  \
-    X(AVX2, "avx2")                                                                                \
-    X(FMA, "fma")                                                                                  \
-    X(AVX512F, "avx512f")                                                                          \
-    X(AVX512CD, "avx512cd")                                                                        \
-    X(AVX512BW, "avx512bw")                                                                        \
-    X(AVX512DQ, "avx512dq")                                                                        \
-    X(AVX512VL, "avx512vl")                                                                        \
-    X(AVX512IFMA, "avx512ifma")                                                                    \
-    X(AVX512VBMI, "avx512vbmi")                                                                    \
-    X(AVX512VBMI2, "avx512vbmi2")                                                                  \
-    X(AVX512VNNI, "avx512vnni")                                                                    \
-    X(AVX512BITALG, "avx512bitalg")                                                                \
-    X(AVX512VPOPCNTDQ, "avx512vpopcntdq")                                                          \
-    X(AVX512BF16, "avx512bf16")                                                                    \
-    X(SSE4A, "sse4a")
-
-#define WPK_CPU_FLAG_INDEX(name, text) WPK_CPU_INDEX_##name,
-enum wpk_cpu_flag_index { WPK_CPU_FLAG_LIST(WPK_CPU_FLAG_INDEX) WPK_CPU_INDEX_F16C };
-
-#define WPK_CPU_FLAG(name, text) WPK_CPU_##name = 1 << WPK_CPU_INDEX_##name,
-enum wpk_cpu_flag { WPK_CPU_FLAG_LIST(WPK_CPU_FLAG) WPK_CPU_F16C = 1 << WPK_CPU_INDEX_F16C };
-
 #define WPK_DEVICE_CUDA "cuda"         /* a kind */
 #define WPK_DEVICE_EMULATED "emulated" /* the model of a GPU that is none (tests/gpu/) */
 #define WPK_DEVICE_SM_MAX 4096
 
 /* The fields of a device of the kind "cpu" alone. */
 struct wpk_device_cpu {
-    enum wpk_isa isa; /* * avx2: with FMA and F16C; avx512: F, CD, BW, DQ, VL */
-    int bf16; /* * 1: it has every flag of Zen 4, for which Halide builds then: SSE4a, too */
-    int vnni; /* * 1: it has AVX512_VNNI */
-    int64_t l1_bytes; /* data cache of a core */
-    int64_t l2_bytes; /* of a core */
-    int64_t l3_bytes; /* shared */
-    int vector_bytes; /* of the isa */
+    wpk_cpu_flags flags; /* * the level alone */
+    int64_t l1_bytes;    /* data cache of a core */
+    int64_t l2_bytes;    /* of a core */
+    int64_t l3_bytes;    /* shared */
+    int vector_bytes;    /* of the level, as are the registers */
     int vector_registers;
 };
 
@@ -84,21 +48,16 @@ struct wpk_device {
     char instance[WPK_DEVICE_TEXT_MAX]; /* host and slot, e.g. "host3/cpu0": information only */
 };
 
-const char *wpk_isa_name(enum wpk_isa isa);
-wpk_err wpk_isa_parse(const char *text, enum wpk_isa *out);
-
-/* Describe the machine on which this process runs. `isa_max` limits the instruction set, so that a
- * machine with AVX-512 can stand for one without. Peaks are left 0.
+/* Describe the machine on which this process runs. `flags_max` limits its flags, so that a machine
+ * with AVX-512 can stand for one without. Peaks are left 0.
  *   errors  WPK_ESYSTEM */
-wpk_err wpk_device_probe(enum wpk_isa isa_max, struct wpk_device *out);
+wpk_err wpk_device_probe(wpk_cpu_flags flags_max, struct wpk_device *out);
 
-/* Fill the fields that follow from the instructions of a CPU: isa, bf16, vnni and the vectors.
- * `flags`: a set of enum wpk_cpu_flag. A device has bf16 only if generated code may use all flags
- * that came with it in Zen 4 and Sapphire Rapids; Cooper Lake has BF16 without VBMI and IFMA. */
-void wpk_device_claim(uint64_t flags, enum wpk_isa isa_max, struct wpk_device *device);
+/* Set the flags of a CPU, and its vectors. */
+void wpk_device_claim(wpk_cpu_flags flags, struct wpk_device *device);
 
-/* Reduce `device` to what every supported device of its kind has: the weakest instruction set, or
- * the least capability. */
+/* Reduce `device` to what every supported device of its kind has: SSE4.1, or the least
+ * capability. */
 void wpk_device_make_plain(struct wpk_device *device);
 
 /* Describe the GPU that is emulated: of an architecture, as in "sm_90", with so many
@@ -110,12 +69,14 @@ WPK_MUST_CHECK wpk_err wpk_device_emulate(const char *architecture, int sm_count
 bool wpk_device_is_cuda(const struct wpk_device *device);
 bool wpk_device_is_emulated(const struct wpk_device *device);
 
-/* The device class as text, for keys: "cpu/AMD EPYC 9B45/avx512+bf16+vnni", or
- * "cuda/NVIDIA H200/sm_90/132". */
+/* The device class as text, for keys: "cpu/AMD EPYC 9B45/zen4", or
+ * "cuda/NVIDIA H200/sm_90/132". Of a CPU's flags the class has the level: code generators use no
+ * others, so that no other flag splits a history. */
 void wpk_device_class(const struct wpk_device *device, char *out, size_t size);
 /* True if the class is an emulated device's: times of its kernels are a model's. */
 bool wpk_device_class_is_emulated(const char *text);
-/* Parse a device class; the fields that it does not give are 0. wpk_device_class() inverts this.
+/* Parse a device class; the fields that it does not give are 0, and a CPU has the flags of its
+ * level. wpk_device_class() inverts this.
  *   errors  WPK_EPARSE */
 WPK_MUST_CHECK wpk_err wpk_device_of_class(const char *text, struct wpk_device *out);
 

@@ -238,7 +238,7 @@ static void decode_device(struct wpk_json_reader *reader, struct wpk_job *job)
     if (wpk_json_status(reader) == WPK_OK && (wpk_device_of_class(job->device, &device) != WPK_OK ||
                                               strcmp(device.kind, job->kind) != 0)) {
         wpk_json_fail(reader, "device", WPK_EINVAL,
-                      "not a device class of that kind, such as \"cpu/AMD EPYC 9B45/avx512+vnni\"");
+                      "not a device class of that kind, such as \"cpu/AMD EPYC 9B45/avx512\"");
     }
 }
 

@@ -23,7 +23,7 @@ static const char full_text[] =
     "      \"constants\": [\"W\"], \"layouts\": \"any\" },\n"
     "    { \"name\": \"attention\", \"op\": { \"type\": \"matmul\", \"a\": [2,3],\n"
     "      \"b\": [3,4] } } ],\n"
-    "  \"target\": { \"kind\": \"cpu\", \"device\": \"cpu/a b/avx512+vnni\", \"threads\": 2, "
+    "  \"target\": { \"kind\": \"cpu\", \"device\": \"cpu/a b/avx512\", \"threads\": 2, "
     "\"labels\": { \"zone\": \"b 1\" } },\n"
     "  \"search\": { \"strategy\": \"random\", \"seed\": \"18446744073709551615\",\n"
     "    \"pin\": { \"algorithm\": \"direct\" } },\n"
@@ -48,7 +48,7 @@ static void check_full(const struct wpk_job *job)
     assert_int_equal(job->ops[1].layouts, WPK_LAYOUTS_FIXED);
     assert_int_equal(job->threads, 2);
     assert_int_equal(job->label_count, 1);
-    assert_string_equal(job->device, "cpu/a b/avx512+vnni");
+    assert_string_equal(job->device, "cpu/a b/avx512");
     assert_string_equal(job->labels[0].name, "zone");
     assert_string_equal(job->labels[0].value, "b 1");
     assert_string_equal(job->strategy, "random");

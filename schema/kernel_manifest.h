@@ -2,7 +2,7 @@
 /* The manifest of a recorded kernel: the statement that wpkd signs.
  *
  *     {"version":1,"fingerprint":"...","layouts":"fixed","threads":1,
- *      "device":"cpu/AMD EPYC 9B45/avx512+bf16+vnni","environment":"codegen=1;halide=21.0.0",
+ *      "device":"cpu/AMD EPYC 9B45/zen4","environment":"codegen=1;halide=21.0.0",
  *      "provider":"halide-cpu","artifact":"<SHA-256 of the shared object>",
  *      "time_ns":{"median":575000,"min":571000,"mad":900},"constants_bytes":2359296,
  *      "accuracy":"standard","conditions":"warm",

@@ -15,7 +15,7 @@ static const struct wpk_kernel_manifest sample = {
     .fingerprint = HASH,
     .layouts = "any",
     .threads = 4,
-    .device = "cpu/AMD EPYC 9B45/avx512+bf16+vnni",
+    .device = "cpu/AMD EPYC 9B45/zen4",
     .environment = "codegen=1;halide=21.0.0",
     .provider = "halide-cpu",
     .artifact = HASH,

@@ -94,7 +94,7 @@ static void derive(const char *back_ends, struct wpk_space *out)
 {
     const struct wpk_device device = {
         .kind = "cpu",
-        .cpu = {.isa = WPK_ISA_AVX2, .vector_bytes = 32, .vector_registers = 16},
+        .cpu = {.flags = WPK_CPU_SET_AVX2, .vector_bytes = 32, .vector_registers = 16},
         .core_count = 2};
     derive_of(PRODUCT, &device, back_ends, out);
 }

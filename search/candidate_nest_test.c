@@ -43,7 +43,7 @@ static void tear_down(struct subject *s)
     wpk_program_fini(&s->program);
 }
 
-#define ZEN4 "cpu/AMD EPYC/avx512+bf16+vnni"
+#define ZEN4 "cpu/AMD EPYC/zen4"
 
 /* Rows, terms, columns. */
 #define PRODUCT(m, k, n)                                                                           \

@@ -257,12 +257,12 @@ wpk_err wpk_candidate_decode(const struct wpk_space *space, const char *text,
 
 /* ---- what learning strategies read */
 
-wpk_err wpk_space_bound(const struct wpk_space *space, const struct wpk_candidate *candidate,
-                        double *seconds)
+wpk_err wpk_space_predict(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                          double *out)
 {
     (void)space;
     (void)candidate;
-    *seconds = 1;
+    *out = 0;
     return WPK_OK;
 }
 

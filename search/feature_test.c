@@ -2,6 +2,7 @@
 /* Features by hand, of a product and of a convolution, and what holds for every nest. */
 #include "search/feature.h"
 
+#include "common/real.h"
 #include "ir/notation/notation.h"
 #include "search/candidate_nest.h"
 #include "tests/random_program.h"
@@ -487,6 +488,40 @@ static void test_random_nests(void **state)
     assert_true(seen.whole > 100);
 }
 
+/* Times on an emulated GPU are a model's; no other model's predictions are mixed into them. */
+static void test_predictions(void **state)
+{
+    static const struct {
+        const char *class;
+        bool predicted;
+    } cases[] = {{"cuda/NVIDIA H100/sm_90/132", true}, {"cuda/emulated/sm_90/132", false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct wpk_space_options options = {.layouts = "fixed", .threads = 1};
+        struct wpk_program program;
+        struct wpk_space space;
+        struct wpk_candidate candidate;
+        struct wpk_rng rng;
+        double seconds = 0, predicted = -1, features[WPK_FEATURES];
+        wpk_rng_seed(&rng, 1);
+        assert_int_equal(wpk_program_parse("input A f32[64,64]\ninput B f32[64,64]\n"
+                                           "output Y f32[64,64]\n"
+                                           "Y[i,j] = sum(k:64) A[i,k] * B[k,j]\n",
+                                           &program, NULL),
+                         WPK_OK);
+        assert_int_equal(wpk_device_of_class(cases[i].class, &options.device), WPK_OK);
+        assert_int_equal(wpk_space_derive(&program, &options, &space, NULL), WPK_OK);
+        assert_int_equal(wpk_space_draw(&space, &rng, &candidate), WPK_OK);
+        assert_int_equal(wpk_space_bound(&space, &candidate, &seconds), WPK_OK);
+        assert_int_equal(wpk_space_predict(&space, &candidate, &predicted), WPK_OK);
+        assert_int_equal(wpk_space_features(&space, &candidate, features), WPK_OK);
+        assert_true(predicted == (cases[i].predicted ? wpk_real_log(seconds) : 0));
+        assert_true(features[0] == predicted);
+        wpk_space_fini(&space);
+        wpk_program_fini(&program);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -494,7 +529,7 @@ int main(void)
         cmocka_unit_test(test_a_copy),        cmocka_unit_test(test_threads),
         cmocka_unit_test(test_a_convolution), cmocka_unit_test(test_a_window),
         cmocka_unit_test(test_a_transform),   cmocka_unit_test(test_terms_of_a_border),
-        cmocka_unit_test(test_random_nests),
+        cmocka_unit_test(test_random_nests),  cmocka_unit_test(test_predictions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,17 +80,19 @@ static void put_body(struct writer *w, const struct wpk_features *f)
     }
 }
 
-/* The bound, and the genes as they are: sizes as logarithms. */
-static void put_genes(const struct wpk_space *space, const struct wpk_candidate *candidate,
-                      struct writer *w)
+/* The prediction, and the genes as they are: sizes as logarithms. */
+static wpk_err put_genes(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                         struct writer *w)
 {
     const struct wpk_variant *variant = &space->variants[candidate->variant];
-    double bound = wpk_space_kind_bound(space, candidate);
-    put(w, wpk_real_log(fmax(bound, 1e-12)));
+    double predicted = 0;
+    wpk_err err = wpk_space_predict(space, candidate, &predicted);
+    put(w, predicted);
     for (int i = 0; i < variant->gene_count && i < WPK_FEATURES - 1; i++) {
         int64_t value = variant->genes[i].choice[candidate->gene[i]].value;
         put(w, variant->genes[i].ordered ? log_of((double)value) : (double)value);
     }
+    return err;
 }
 
 wpk_err wpk_space_features(const struct wpk_space *space, const struct wpk_candidate *candidate,
@@ -104,8 +106,7 @@ wpk_err wpk_space_features(const struct wpk_space *space, const struct wpk_candi
     struct wpk_features features;
     memset(out, 0, WPK_FEATURES * sizeof(*out));
     if (wpk_space_kind_of(space) != NULL) {
-        put_genes(space, candidate, &w);
-        return WPK_OK;
+        return put_genes(space, candidate, &w);
     }
     wpk_err err = wpk_candidate_nest(space, candidate, &nest);
     if (err != WPK_OK) {

@@ -117,8 +117,8 @@ static int compare_values(const void *a, const void *b)
 
 void wpk_gene_list_sort(struct wpk_gene_list *c, int gene)
 {
-    if (gene >= 0 && c->err == WPK_OK) {
-        struct wpk_gene *g = &c->variant->genes[gene];
+    struct wpk_gene *g = gene >= 0 && c->err == WPK_OK ? &c->variant->genes[gene] : NULL;
+    if (g != NULL && g->choice_count > 0) {
         qsort(g->choice, (size_t)g->choice_count, sizeof(*g->choice), compare_values);
     }
 }

@@ -16,12 +16,12 @@
 
 static struct wpk_space_options options_for(int width, int threads)
 {
-    static const enum wpk_isa isas[] = {WPK_ISA_SSE41, WPK_ISA_AVX2, WPK_ISA_AVX512};
+    static const wpk_cpu_flags isas[] = {WPK_CPU_SET_SSE41, WPK_CPU_SET_AVX2, WPK_CPU_SET_AVX512};
     if (width == 3) {
         return wpk_target_fake_options("any", threads);
     }
     struct wpk_space_options options = {.layouts = "any", .threads = threads};
-    options.device.cpu.isa = isas[width];
+    options.device.cpu.flags = isas[width];
     options.device.cpu.vector_bytes = 16 << width;
     options.device.cpu.vector_registers = width == 2 ? 32 : 16;
     return options;

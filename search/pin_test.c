@@ -78,7 +78,7 @@ static void derive(const char *written, const char *layouts, struct wpk_program 
 {
     struct wpk_space_options options = {.layouts = layouts, .threads = 2};
     struct wpk_program canonical;
-    options.device.cpu.isa = WPK_ISA_AVX512;
+    options.device.cpu.flags = WPK_CPU_SET_AVX512;
     options.device.cpu.vector_bytes = 64;
     options.device.cpu.vector_registers = 32;
     assert_int_equal(wpk_program_parse(written, program, NULL), WPK_OK);

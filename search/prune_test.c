@@ -19,7 +19,7 @@ static void derive(const char *text, struct wpk_space *space)
 {
     struct wpk_space_options options = {.layouts = "any", .threads = 1};
     struct wpk_program program = {0};
-    options.device.cpu.isa = WPK_ISA_AVX512;
+    options.device.cpu.flags = WPK_CPU_SET_AVX512;
     options.device.cpu.vector_bytes = 64;
     options.device.cpu.vector_registers = 32;
     assert_int_equal(wpk_program_parse(text, &program, NULL), WPK_OK);

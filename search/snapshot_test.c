@@ -3,7 +3,7 @@
 #include "search/snapshot.h"
 
 #include "search/fake_space.h"
-#include "search/strategy/strategy.h"
+#include "search/strategy/strategies.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,15 +15,10 @@
 
 #define ASKS_MAX 12000
 
-static const char *const names[] = {"ga",   "random", "auto", "construct", "anneal",
-                                    "mcmc", "bayes",  "rl",   "nearest"};
-enum { NAMES = sizeof names / sizeof names[0] };
-
 /* Those that learn a model take milliseconds an ask. */
-static int asks_for(const char *name, int asks)
+static int asks_for(const struct wpk_strategy_class *kind, int asks)
 {
-    bool slow = strcmp(name, "bayes") == 0 || strcmp(name, "rl") == 0;
-    return slow ? asks / 10 : strcmp(name, "auto") == 0 ? asks / 4 : asks;
+    return kind->is_slow ? asks / 10 : asks;
 }
 
 static const struct wpk_strategy_setup setup; /* a loaded strategy has the seed of its text */
@@ -38,11 +33,11 @@ struct run {
     bool exhausted;
 };
 
-static void start(struct run *run, const char *name, const struct wpk_space *space, uint64_t seed)
+static void start(struct run *run, const struct wpk_strategy_class *kind,
+                  const struct wpk_space *space, uint64_t seed)
 {
     memset(run, 0, sizeof *run);
-    run->kind = wpk_strategy_find(name);
-    assert_non_null(run->kind);
+    run->kind = kind;
     run->asked = calloc(ASKS_MAX, sizeof *run->asked);
     assert_int_equal(wpk_strategy_make(run->kind, space, &(struct wpk_strategy_setup){.seed = seed},
                                        &run->strategy),
@@ -130,18 +125,18 @@ static void goes_on_with_the_same_asks(void **state)
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
         struct wpk_space space;
         make_space(&space, shapes[s][0], shapes[s][1], shapes[s][2]);
-        for (int n = 0; n < NAMES; n++) {
-            if (s != 1 && asks_for(names[n], 8) < 8) {
+        for (int n = 0; wpk_strategy_at(n) != NULL; n++) {
+            if (s != 1 && asks_for(wpk_strategy_at(n), 8) < 8) {
                 continue; /* minutes */
             }
             struct run whole;
-            start(&whole, names[n], &space, 40 + s);
-            int asks = asks_for(names[n], 400);
+            start(&whole, wpk_strategy_at(n), &space, 40 + s);
+            int asks = asks_for(wpk_strategy_at(n), 400);
             go_on(&whole, s, asks, 1);
             size_t step = asks < 400 ? 2 : 1; /* of what learns a model */
             for (size_t c = 0; c < sizeof cuts / sizeof cuts[0] && cuts[c] < asks; c += step) {
                 struct run cut;
-                start(&cut, names[n], &space, 40 + s);
+                start(&cut, wpk_strategy_at(n), &space, 40 + s);
                 go_on(&cut, s, cuts[c], aheads[c % 3]);
                 reload(&cut, &space);
                 go_on(&cut, s, asks, aheads[(c + 1) % 3]);
@@ -160,11 +155,11 @@ static void goes_on_from_anywhere(void **state)
     (void)state;
     struct wpk_space space;
     make_space(&space, 4, 10, 6);
-    for (int n = 0; n < NAMES; n++) {
+    for (int n = 0; wpk_strategy_at(n) != NULL; n++) {
         struct run whole, cut;
-        start(&whole, names[n], &space, 9);
-        start(&cut, names[n], &space, 9);
-        int asks = asks_for(names[n], 200);
+        start(&whole, wpk_strategy_at(n), &space, 9);
+        start(&cut, wpk_strategy_at(n), &space, 9);
+        int asks = asks_for(wpk_strategy_at(n), 200);
         go_on(&whole, 5, asks, 1);
         while (cut.asked_count < asks) {
             go_on(&cut, 5, cut.asked_count + 3, 24);
@@ -188,10 +183,10 @@ static void walks_on(void **state)
     (void)state;
     struct wpk_space space;
     make_space(&space, 2, 5, 4);
-    for (int n = 0; n < NAMES; n++) {
+    for (int n = 0; wpk_strategy_at(n) != NULL; n++) {
         struct run whole, cut;
-        start(&whole, names[n], &space, 3);
-        start(&cut, names[n], &space, 3);
+        start(&whole, wpk_strategy_at(n), &space, 3);
+        start(&cut, wpk_strategy_at(n), &space, 3);
         go_on(&whole, 5, ASKS_MAX, 1);
         assert_true(whole.exhausted);
         for (int at = 40; !cut.exhausted; at += 7) {
@@ -213,11 +208,11 @@ static void keeps_what_history_told(void **state)
     struct wpk_space space;
     make_space(&space, 4, 10, 6);
     struct run past, warm, cut;
-    start(&past, "random", &space, 1);
+    start(&past, wpk_strategy_find("random"), &space, 1);
     go_on(&past, 5, 100, 1);
-    for (int n = 0; n < NAMES; n++) {
-        start(&warm, names[n], &space, 2);
-        start(&cut, names[n], &space, 2);
+    for (int n = 0; wpk_strategy_at(n) != NULL; n++) {
+        start(&warm, wpk_strategy_at(n), &space, 2);
+        start(&cut, wpk_strategy_at(n), &space, 2);
         for (int i = 0; i < 100; i++) {
             double time = wpk_fake_space_time(5, &past.asked[i]);
             struct wpk_tell tell = {.ok = time > 0, .relative = time > 0 ? time : 0};
@@ -225,8 +220,8 @@ static void keeps_what_history_told(void **state)
             wpk_strategy_learn(cut.strategy, &past.asked[i], &tell);
         }
         reload(&cut, &space);
-        go_on(&warm, 5, asks_for(names[n], 200), 1);
-        go_on(&cut, 5, asks_for(names[n], 200), 1);
+        go_on(&warm, 5, asks_for(wpk_strategy_at(n), 200), 1);
+        go_on(&cut, 5, asks_for(wpk_strategy_at(n), 200), 1);
         assert_same(&warm, &cut);
         stop(&warm);
         stop(&cut);
@@ -241,13 +236,14 @@ static void stays_small(void **state)
     (void)state;
     struct wpk_space space;
     make_space(&space, 8, 40, 8);
-    for (int n = 0; n < NAMES; n++) {
+    for (int n = 0; wpk_strategy_at(n) != NULL; n++) {
         struct run run;
-        start(&run, names[n], &space, 1);
-        int asks = asks_for(names[n], 10000) / (asks_for(names[n], 8) < 8 ? 10 : 1);
+        start(&run, wpk_strategy_at(n), &space, 1);
+        int asks =
+            asks_for(wpk_strategy_at(n), 10000) / (asks_for(wpk_strategy_at(n), 8) < 8 ? 10 : 1);
         go_on(&run, 5, asks, 16);
         size_t size = reload(&run, &space);
-        print_message("%s: %zu bytes after %d asks\n", names[n], size, asks);
+        print_message("%s: %zu bytes after %d asks\n", wpk_strategy_at(n)->name, size, asks);
         assert_true(size < 150000);
         stop(&run);
     }
@@ -260,19 +256,19 @@ static void refuses_what_is_not_its_own(void **state)
     struct wpk_space space, other;
     make_space(&space, 4, 10, 6);
     make_space(&other, 4, 10, 7);
-    for (int n = 0; n < NAMES; n++) {
+    for (int n = 0; wpk_strategy_at(n) != NULL; n++) {
         struct run run;
         struct wpk_strategy *loaded = NULL;
         struct wpk_diag diag = {0};
         struct wpk_buf text = {0};
-        start(&run, names[n], &space, 1);
+        start(&run, wpk_strategy_at(n), &space, 1);
         go_on(&run, 5, 30, 8);
         assert_int_equal(wpk_strategy_save(run.strategy, &text), WPK_OK);
         const char *saved = wpk_buf_text(&text);
         assert_int_equal(wpk_strategy_load(run.kind, &other, &setup, saved, &loaded, &diag),
                          WPK_EMISMATCH);
         assert_non_null(strstr(diag.text, "another space"));
-        const struct wpk_strategy_class *other_class = wpk_strategy_find(names[(n + 1) % NAMES]);
+        const struct wpk_strategy_class *other_class = wpk_strategy_at(n == 0 ? 1 : 0);
         assert_int_equal(wpk_strategy_load(other_class, &space, &setup, saved, &loaded, NULL),
                          WPK_EMISMATCH);
         assert_int_equal(wpk_strategy_load(run.kind, &space, &setup, "", &loaded, NULL),
@@ -293,13 +289,13 @@ static void survives_damage(void **state)
     (void)state;
     struct wpk_space space;
     make_space(&space, 4, 10, 6);
-    for (int n = 0; n < NAMES; n++) {
+    for (int n = 0; wpk_strategy_at(n) != NULL; n++) {
         struct run run;
         struct wpk_buf text = {0};
-        start(&run, names[n], &space, 1);
+        start(&run, wpk_strategy_at(n), &space, 1);
         go_on(&run, 5, 40, 8);
         assert_int_equal(wpk_strategy_save(run.strategy, &text), WPK_OK);
-        size_t step = asks_for(names[n], 8) < 8 ? 397 : 1;
+        size_t step = asks_for(wpk_strategy_at(n), 8) < 8 ? 397 : 1;
         for (size_t at = 0; at < text.size; at += step) {
             struct wpk_strategy *loaded = NULL;
             char was = text.data[at];

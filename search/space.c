@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/space.h"
 
+#include "common/real.h"
 #include "ir/data_index.h"
 #include "search/back_end.h"
 #include "search/candidate_nest.h"
@@ -437,5 +438,16 @@ wpk_err wpk_space_bound(const struct wpk_space *space, const struct wpk_candidat
                      &features);
         *seconds = target->rules->bound(&target->machine, &features, space->options.threads);
     }
+    return err;
+}
+
+wpk_err wpk_space_predict(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                          double *out)
+{
+    double seconds = 1;
+    wpk_err err = wpk_device_is_emulated(&space->options.device)
+                      ? WPK_OK
+                      : wpk_space_bound(space, candidate, &seconds);
+    *out = wpk_real_log(fmax(seconds, 1e-12));
     return err;
 }

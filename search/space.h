@@ -53,7 +53,7 @@ struct wpk_gene {
     bool ordered;  /* choices ascend */
     bool optional; /* a size that a candidate's text leaves out where it is all */
     int choice_count;
-    int listed_count;          /* with those that pins and accuracy classes removed: the others'
+    int listed_count;              /* with those that pins and accuracy classes removed: the others'
                                       legality does not depend on them */
     struct wpk_gene_value *choice; /* owned; [listed_count], those that are left first */
 };
@@ -193,9 +193,15 @@ uint64_t wpk_space_key(const struct wpk_space *space, const struct wpk_candidate
  *   errors  WPK_ENOSPC a limit of nest/nest.h */
 WPK_MUST_CHECK wpk_err wpk_space_bound(const struct wpk_space *space,
                                        const struct wpk_candidate *candidate, double *seconds);
+/* The logarithm of these seconds, with which strategies begin to learn times. It is 0 on an
+ * emulated device, where a time is the emulator's model's: a strategy that learnt what one model
+ * leaves unexplained of another would search for candidates on which the two differ.
+ *   errors  those of wpk_space_bound() */
+WPK_MUST_CHECK wpk_err wpk_space_predict(const struct wpk_space *space,
+                                         const struct wpk_candidate *candidate, double *out);
 
 /* Fill `out` with what can be counted of the candidate's nest (feature.h), numbers of many
- * magnitudes as logarithms. The first one is the log of the bound; what the others are may change
+ * magnitudes as logarithms. The first one is the prediction; what the others are may change
  * with WPK_SPACE_VERSION.
  *   shape   out [WPK_FEATURES]; candidate: legal
  *   errors  WPK_ENOSPC a limit of nest/nest.h */

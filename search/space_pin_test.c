@@ -20,8 +20,9 @@ static void derive(struct wpk_space *space)
     const struct wpk_space_options options = {
         .layouts = "any",
         .threads = 1,
-        .device = {.kind = "cpu",
-                   .cpu = {.isa = WPK_ISA_AVX512, .vector_bytes = 64, .vector_registers = 32}}};
+        .device = {
+            .kind = "cpu",
+            .cpu = {.flags = WPK_CPU_SET_AVX512, .vector_bytes = 64, .vector_registers = 32}}};
     assert_int_equal(wpk_program_parse("input X f32[1,12,14,14]\nconstant W f32[20,12,3,3]\n"
                                        "output Y f32[1,20,14,14]\nY[n,k,y,x] = "
                                        "sum(c:12,r:3,s:3) X[n,c,y+r-1,x+s-1] * W[k,c,r,s]\n",
@@ -76,8 +77,9 @@ static void test_rare_candidates_are_found(void **state)
     const struct wpk_space_options options = {
         .layouts = "any",
         .threads = 2,
-        .device = {.kind = "cpu",
-                   .cpu = {.isa = WPK_ISA_AVX512, .vector_bytes = 64, .vector_registers = 32}}};
+        .device = {
+            .kind = "cpu",
+            .cpu = {.flags = WPK_CPU_SET_AVX512, .vector_bytes = 64, .vector_registers = 32}}};
     (void)state;
     for (int first = 0; first < 2; first++) {
         struct wpk_program program = {0};

@@ -74,24 +74,24 @@ static const struct {
 #define PROGRAMS ((int)(sizeof(programs) / sizeof(programs[0])))
 
 static const struct {
-    enum wpk_isa isa;
+    wpk_cpu_flags flags;
     int vector_bytes, registers;
-} devices[] = {{WPK_ISA_AVX512, 64, 32},
-               {WPK_ISA_AVX2, 32, 16},
-               {WPK_ISA_AVX, 32, 16},
-               {WPK_ISA_SSE41, 16, 16},
-               {WPK_ISA_COUNT, 0, 0}}; /* the fake target */
+} devices[] = {{WPK_CPU_SET_AVX512, 64, 32},
+               {WPK_CPU_SET_AVX2, 32, 16},
+               {WPK_CPU_SET_AVX, 32, 16},
+               {WPK_CPU_SET_SSE41, 16, 16},
+               {WPK_CPU_SET_NONE, 0, 0}}; /* the fake target */
 
 #define DEVICES ((int)(sizeof(devices) / sizeof(devices[0])))
 
 static struct wpk_space_options options_for(int device, const char *layouts, int threads)
 {
     struct wpk_space_options options = {.layouts = layouts, .threads = threads};
-    if (devices[device].isa == WPK_ISA_COUNT) {
+    if (devices[device].flags == WPK_CPU_SET_NONE) {
         return wpk_target_fake_options(layouts, threads);
     }
     snprintf(options.device.kind, sizeof(options.device.kind), "cpu");
-    options.device.cpu.isa = devices[device].isa;
+    options.device.cpu.flags = devices[device].flags;
     options.device.cpu.vector_bytes = devices[device].vector_bytes;
     options.device.cpu.vector_registers = devices[device].registers;
     options.device.core_count = 2;

@@ -20,7 +20,7 @@ static const struct wpk_space_options options = {
     .layouts = "any",
     .threads = 1,
     .device = {.kind = "cpu",
-               .cpu = {.isa = WPK_ISA_AVX512, .vector_bytes = 64, .vector_registers = 32}}};
+               .cpu = {.flags = WPK_CPU_SET_AVX512, .vector_bytes = 64, .vector_registers = 32}}};
 
 static void make_conv(int channels, int size, int kernels, struct wpk_program *out)
 {
@@ -184,7 +184,7 @@ static void other_devices_and_shapes_do_not_fit(void **state)
     (void)state;
     struct wpk_space from, narrow, tiny;
     struct wpk_space_options other = options;
-    other.device.cpu.isa = WPK_ISA_SSE41;
+    other.device.cpu.flags = WPK_CPU_SET_SSE41;
     other.device.cpu.vector_bytes = 16;
     other.device.cpu.vector_registers = 16;
     make_space(64, 56, 64, &options, &from);

@@ -90,7 +90,8 @@ static void derive(const char *text, int threads, struct wpk_space *space)
     const struct wpk_space_options options = {
         .layouts = "any",
         .threads = threads,
-        .device = {.cpu = {.isa = WPK_ISA_AVX512, .vector_bytes = 64, .vector_registers = 32}}};
+        .device = {
+            .cpu = {.flags = WPK_CPU_SET_AVX512, .vector_bytes = 64, .vector_registers = 32}}};
     assert_int_equal(wpk_program_parse(text, &program, NULL), WPK_OK);
     assert_int_equal(wpk_space_derive(&program, &options, space, NULL), WPK_OK);
     wpk_program_fini(&program);
@@ -378,7 +379,7 @@ static struct wpk_space_options avx512(const char *layouts, int threads)
 {
     struct wpk_space_options options = {.layouts = layouts, .threads = threads};
     snprintf(options.device.kind, sizeof(options.device.kind), "cpu");
-    options.device.cpu.isa = WPK_ISA_AVX512;
+    options.device.cpu.flags = WPK_CPU_SET_AVX512;
     options.device.cpu.vector_bytes = 64;
     options.device.cpu.vector_registers = 32;
     options.device.core_count = 2;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Schedules that the back ends accept, and those that they refuse with a position. */
+/* Schedules that the back ends accept, and those that they refuse with a position; flags of CPUs
+ * that kernels need. */
 #include "target/codegen.h"
 
 #include <setjmp.h>
@@ -300,6 +301,35 @@ static void test_scope_output(void **state)
            "scope output needs the back end c: write by c, or scope heap");
 }
 
+/* ---- flags */
+
+/* The back end c compiles for no flag beside those it uses, whatever machine it runs on. */
+static void test_needs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *by;
+        enum wpk_cpu_level builder, runs_on; /* the least that has what the kernel needs */
+    } cases[] = {
+        {"halide-cpu", WPK_CPU_LEVEL_ZEN4, WPK_CPU_LEVEL_ZEN4},
+        {"halide-cpu", WPK_CPU_LEVEL_AVX512, WPK_CPU_LEVEL_AVX512},
+        {"c", WPK_CPU_LEVEL_ZEN4, WPK_CPU_LEVEL_AVX512},
+        {"c", WPK_CPU_LEVEL_AVX2, WPK_CPU_LEVEL_AVX2},
+        {"c", WPK_CPU_LEVEL_SSE41, WPK_CPU_LEVEL_SSE41},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct wpk_schedule schedule = {0};
+        struct wpk_device device = {0}, needed = {0};
+        wpk_device_claim(wpk_cpu_level_flags(cases[i].builder), &device);
+        wpk_target_print(&device, false, schedule.target);
+        wpk_codegen_find(cases[i].by)->needs(&schedule, &needed);
+        wpk_cpu_flags has = wpk_cpu_level_flags(cases[i].runs_on);
+        wpk_cpu_flags less = wpk_cpu_level_flags((enum wpk_cpu_level)(cases[i].runs_on - 1));
+        assert_true(wpk_cpu_flags_fit(needed.cpu.flags, has));
+        assert_false(wpk_cpu_flags_fit(needed.cpu.flags, less));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +341,7 @@ int main(void)
         cmocka_unit_test(test_stack),
         cmocka_unit_test(test_scopes_of_c),
         cmocka_unit_test(test_scope_output),
+        cmocka_unit_test(test_needs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

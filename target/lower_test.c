@@ -32,7 +32,7 @@ static wpk_err lower(const struct subject *subject, struct wpk_buf *text, struct
     struct wpk_candidate candidate;
     struct wpk_schedule schedule;
     char words[WPK_CANDIDATE_TEXT_MAX];
-    options.device.cpu.isa = WPK_ISA_AVX512;
+    options.device.cpu.flags = WPK_CPU_SET_AVX512;
     options.device.cpu.vector_bytes = 64;
     options.device.cpu.vector_registers = 32;
     snprintf(words, sizeof(words), "%s %s", WPK_SPACE_VERSION, subject->candidate);
@@ -275,11 +275,11 @@ static bool expect_schedule(const struct draft *draft, const struct wpk_candidat
 
 static struct wpk_space_options draw_options(struct wpk_rng *rng)
 {
-    static const enum wpk_isa isas[] = {WPK_ISA_SSE41, WPK_ISA_AVX2, WPK_ISA_AVX512};
+    static const wpk_cpu_flags isas[] = {WPK_CPU_SET_SSE41, WPK_CPU_SET_AVX2, WPK_CPU_SET_AVX512};
     int width = (int)wpk_rng_below(rng, 3);
     struct wpk_space_options options = {.layouts = wpk_rng_chance(rng, 0.5) ? "any" : "fixed",
                                         .threads = (int)wpk_rng_between(rng, 1, 2)};
-    options.device.cpu.isa = isas[width];
+    options.device.cpu.flags = isas[width];
     options.device.cpu.vector_bytes = 16 << width;
     options.device.cpu.vector_registers = width == 2 ? 32 : 16;
     return options;
@@ -468,7 +468,7 @@ static void compare_panels(int *same, int *other)
     const struct wpk_space_options options = {
         .layouts = "fixed",
         .threads = 2,
-        .device = {.cpu = {.isa = WPK_ISA_AVX2, .vector_bytes = 32, .vector_registers = 16}}};
+        .device = {.cpu = {.flags = WPK_CPU_SET_AVX2, .vector_bytes = 32, .vector_registers = 16}}};
     assert_int_equal(wpk_program_parse("input A f32[24,65536]\ninput B f32[65536,40]\n"
                                        "output Y f32[24,40]\n"
                                        "Y[i,j] = sum(k:65536) A[i,k] * B[k,j]\n",

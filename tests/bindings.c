@@ -76,8 +76,8 @@ static void expect_product(const char *by, const char *feature, const char *nest
     static struct wpk_kernels batch; /* large */
     struct wpk_device here;
     struct wpk_rng rng;
-    assert_int_equal(wpk_device_probe(WPK_ISA_AVX512, &here), WPK_OK);
-    if (here.cpu.isa < WPK_ISA_AVX2) {
+    assert_int_equal(wpk_device_probe(WPK_CPU_FLAGS_ALL, &here), WPK_OK);
+    if (!wpk_cpu_flags_fit(WPK_CPU_SET_AVX2, here.cpu.flags)) {
         print_message("the CPU has no AVX2\n");
         skip();
     }

@@ -72,7 +72,7 @@ bool wpk_edge_add(struct wpk_kernels *batch, const struct wpk_edge *edge,
     struct wpk_space space;
     struct wpk_diag diag = {0};
     int count = 0;
-    options.device.cpu.isa = batch->isa;
+    options.device.cpu.flags = batch->flags;
     options.device.cpu.vector_bytes = 32;
     options.device.cpu.vector_registers = 16;
     if (wpk_space_derive(program, &options, &space, &diag) != WPK_OK) {
@@ -105,21 +105,22 @@ bool wpk_edges_begin(struct wpk_kernels *batch, struct wpk_rng *rng)
     const char *seed = getenv("WPK_TEST_SEED");
     struct wpk_device here;
     memset(batch, 0, sizeof(*batch)); /* of a test that failed */
-    batch->isa = WPK_ISA_AVX2;
+    batch->flags = WPK_CPU_SET_AVX2;
     batch->emit = wpk_emit;
     wpk_rng_seed(rng, seed == NULL ? 1 : strtoull(seed, NULL, 10));
-    assert_int_equal(wpk_device_probe(WPK_ISA_AVX2, &here), WPK_OK);
-    return here.cpu.isa >= WPK_ISA_AVX2;
+    assert_int_equal(wpk_device_probe(WPK_CPU_SET_AVX2, &here), WPK_OK);
+    return here.cpu.flags >= WPK_CPU_SET_AVX2;
 }
 
-void wpk_check_edges_within(const struct wpk_edge *edges, int count, enum wpk_isa isa, double units)
+void wpk_check_edges_within(const struct wpk_edge *edges, int count, wpk_cpu_flags flags,
+                            double units)
 {
     static struct wpk_kernels batch; /* large */
     struct wpk_rng rng;
     if (!wpk_edges_begin(&batch, &rng)) {
         skip();
     }
-    batch.isa = isa;
+    batch.flags = flags;
     batch.units = units;
     for (int i = 0; i < count; i++) {
         add_program(&batch, &edges[i], &rng);
@@ -133,5 +134,5 @@ void wpk_check_edges_within(const struct wpk_edge *edges, int count, enum wpk_is
 
 void wpk_check_edges(const struct wpk_edge *edges, int count)
 {
-    wpk_check_edges_within(edges, count, WPK_ISA_AVX2, 0);
+    wpk_check_edges_within(edges, count, WPK_CPU_SET_AVX2, 0);
 }

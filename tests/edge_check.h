@@ -16,7 +16,7 @@ struct wpk_edge {
 void wpk_check_edges(const struct wpk_edge *edges, int count);
 /* The same for an instruction set up to AVX2; units > 0: by which outputs may be off in the last
  * place, beside the least number. */
-void wpk_check_edges_within(const struct wpk_edge *edges, int count, enum wpk_isa isa,
+void wpk_check_edges_within(const struct wpk_edge *edges, int count, wpk_cpu_flags flags,
                             double units);
 
 /* The same step by step. False: kernels of AVX2 do not run here. */

@@ -228,8 +228,8 @@ static void test_functions_of_all_numbers(void **state)
         {"A[i] = exp(X[i]); B[i] = log(X[i]); C[i] = rsqrt(X[i]); D[i] = tanh(X[i])", OF_ONE("f64"),
          "sw"},
     };
-    wpk_check_edges_within(functions, COUNT(functions), WPK_ISA_AVX2, FUNCTION_UNITS);
-    wpk_check_edges_within(functions, 2, WPK_ISA_SSE41, FUNCTION_UNITS);
+    wpk_check_edges_within(functions, COUNT(functions), WPK_CPU_SET_AVX2, FUNCTION_UNITS);
+    wpk_check_edges_within(functions, 2, WPK_CPU_SET_SSE41, FUNCTION_UNITS);
 }
 
 /* Comparisons, maxima and minima of any numbers, and what a compiler concludes from arithmetic. */
@@ -266,7 +266,7 @@ static void test_questions(void **state)
         {"A[i] = isnan(X[i]); B[i] = isinf(X[i]); C[i] = isinf(Z[i]); D[i] = isnan(Z[i])",
          "X=f64[99] Z=bf16[99] A=bool[99] B=bool[99] C=bool[99] D=bool[99]", "s"},
     };
-    wpk_check_edges_within(questions, COUNT(questions), WPK_ISA_AVX2, FUNCTION_UNITS);
+    wpk_check_edges_within(questions, COUNT(questions), WPK_CPU_SET_AVX2, FUNCTION_UNITS);
 }
 
 static void test_several_outputs(void **state)

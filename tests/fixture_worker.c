@@ -60,7 +60,7 @@ int wpk_fixture_worker(struct wpk_fixture *fixture, const char *name)
     worker->hello = (struct wpk_hello){
         .device = {.kind = "cpu",
                    .model = "model",
-                   .cpu = {.isa = WPK_ISA_AVX2,
+                   .cpu = {.flags = WPK_CPU_SET_AVX2,
                            .l1_bytes = 32768,
                            .l2_bytes = 1 << 20,
                            .l3_bytes = 1 << 25,

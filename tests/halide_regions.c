@@ -264,7 +264,7 @@ static void compare_program(uint64_t seed, int most, const char *path, struct co
     struct wpk_candidate candidate;
     struct wpk_diag diag = {0};
     struct wpk_rng rng;
-    options.device.cpu.isa = WPK_ISA_AVX512;
+    options.device.cpu.flags = WPK_CPU_SET_AVX512;
     options.device.cpu.vector_bytes = 64;
     options.device.cpu.vector_registers = 32;
     wpk_rng_seed(&rng, seed);

@@ -5,8 +5,8 @@
 #ifndef WPK_TESTS_KERNEL_CHECK_H
 #define WPK_TESTS_KERNEL_CHECK_H
 
-#include "nest/schedule.h"
 #include "common/rng.h"
+#include "nest/schedule.h"
 #include "search/space.h"
 
 #define WPK_KERNELS_MAX 64
@@ -40,7 +40,7 @@ struct wpk_kernels {
     int count;
     int kernels; /* of all batches */
     int refused; /* of them, by `emit`, with a message that is printed */
-    enum wpk_isa isa;
+    wpk_cpu_flags flags;
     bool masked;  /* inputs have -inf where they may */
     bool exact;   /* outputs are the reference's values, rounded once; inputs of f64 have a NaN */
     double units; /* > 0: by which outputs may be off in the last place, beside the least number */

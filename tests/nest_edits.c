@@ -149,7 +149,7 @@ static void add_program(struct wpk_kernels *batch, struct wpk_rng *rng, int most
     struct wpk_space space;
     struct wpk_candidate candidate;
     struct wpk_diag diag = {0};
-    options.device.cpu.isa = batch->isa;
+    options.device.cpu.flags = batch->flags;
     options.device.cpu.vector_bytes = 32;
     options.device.cpu.vector_registers = 16;
     wpk_random_program(rng, &kind, &program);
@@ -333,13 +333,13 @@ static void check_by_hand(const struct by_hand *rows, int count, enum values val
     static struct wpk_kernels batch; /* large */
     struct wpk_device here;
     struct wpk_rng rng;
-    assert_int_equal(wpk_device_probe(WPK_ISA_AVX2, &here), WPK_OK);
-    if (here.cpu.isa < WPK_ISA_AVX2) {
+    assert_int_equal(wpk_device_probe(WPK_CPU_SET_AVX2, &here), WPK_OK);
+    if (!wpk_cpu_flags_fit(WPK_CPU_SET_AVX2, here.cpu.flags)) {
         skip();
     }
     wpk_rng_seed(&rng, 1);
     memset(&batch, 0, sizeof(batch)); /* of a test that failed */
-    batch.isa = WPK_ISA_AVX2;
+    batch.flags = WPK_CPU_SET_AVX2;
     batch.emit = wpk_emit;
     batch.exact = values == EXACT;
     batch.masked = values == MASKED;
@@ -471,8 +471,8 @@ static void test_edited_nests(void **state)
     int seed = number_of("WPK_TEST_SEED", SEED), most = number_of("WPK_TEST_EDITS", EDITS);
     print_message("WPK_TEST_SEED=%d\n", seed);
     wpk_rng_seed(&rng, (uint64_t)seed);
-    assert_int_equal(wpk_device_probe(WPK_ISA_AVX2, &here), WPK_OK);
-    batch.isa = here.cpu.isa;
+    assert_int_equal(wpk_device_probe(WPK_CPU_SET_AVX2, &here), WPK_OK);
+    batch.flags = here.cpu.flags;
     batch.emit = wpk_emit;
     while (counts.accepted < most) {
         while (counts.accepted < most && batch.count < WPK_KERNELS_MAX / 2) {

@@ -242,15 +242,19 @@ static wpk_err begin_tuning(struct wpk_call *call, struct wpk_tuning *tuning, st
         snprintf(diag->field, sizeof diag->field, "op");
         return WPK_EINVAL;
     }
-    struct wpk_device device;
+    struct wpk_device device = {0};
     if (item->lookup.device[0] != '\0' &&
         (strlen(item->lookup.device) >= WPK_JOB_DEVICE_MAX ||
-         wpk_device_of_class(item->lookup.device, &device) != WPK_OK ||
-         wpk_device_is_cuda(&device))) {
+         wpk_device_of_class(item->lookup.device, &device) != WPK_OK)) {
         wpk_diag_set(diag,
                      "not a device class, so no worker can tune it; GET /v1/devices lists those"
                      " that are known");
         snprintf(diag->field, sizeof diag->field, "device");
+        return WPK_EINVAL;
+    }
+    if (wpk_device_is_cuda(&device) && item->lookup.threads > 1) {
+        wpk_diag_set(diag, "a kernel for a GPU has one thread on the CPU");
+        snprintf(diag->field, sizeof diag->field, "threads");
         return WPK_EINVAL;
     }
     if (wpk_buf_status(body) == WPK_OK) {

@@ -37,6 +37,10 @@ static struct wpk_tuning_job *make_job(const struct wpk_lookup *lookup)
     wpk_job_init(&job->asked);
     snprintf(job->asked.name, sizeof job->asked.name, "lookup");
     snprintf(job->asked.device, sizeof job->asked.device, "%s", lookup->device);
+    if (lookup->device[0] != '\0') {
+        snprintf(job->asked.kind, sizeof job->asked.kind, "%.*s", (int)strcspn(lookup->device, "/"),
+                 lookup->device);
+    }
     job->asked.threads = lookup->threads;
     job->asked.ops = calloc(WPK_JOB_OPS_MAX, sizeof *job->asked.ops);
     WPK_ASSERT(job->asked.ops != NULL);

@@ -101,6 +101,7 @@ static void other_questions_are_other_jobs(void **state)
     struct wpk_fixture *f = *state;
     char first[WPK_JOB_ID_SIZE];
     char other[WPK_JOB_ID_SIZE];
+    char path[64];
     wpk_fixture_start(f);
     ask(f, 8, NEVER_SEEN, first);
     wpk_fixture_tick(f, DAY_S);
@@ -109,6 +110,11 @@ static void other_questions_are_other_jobs(void **state)
     ask(f, 8, "cpu/nobody has it/avx", other);
     assert_string_not_equal(other, first);
     assert_int_equal(job_count(f), 3);
+    ask(f, 8, "cuda/NVIDIA H200/sm_90/132", other); /* a job of the device's kind */
+    snprintf(path, sizeof path, "/v1/jobs/%s", other);
+    wpk_fixture_request(f, "GET", path, "");
+    assert_int_equal(f->status, 200);
+    assert_non_null(strstr(wpk_buf_text(&f->body), "no worker with kind cuda"));
 }
 
 /* A job of an earlier day that was cancelled answers nobody, and is not the last one's obstacle. */

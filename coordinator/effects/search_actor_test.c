@@ -46,7 +46,7 @@ static wpk_err make_actor_of(const char *strategy, const char *accuracy, const c
                       "Y[n,k,y,x] = sum(c:16,r:3,s:3) X[n,c,y+r-1,x+s-1] * W[k,c,r,s]\n",
         .device = {.kind = "cpu",
                    .model = "model",
-                   .cpu = {.isa = WPK_ISA_AVX2,
+                   .cpu = {.flags = WPK_CPU_SET_AVX2,
                            .l1_bytes = 32768,
                            .l2_bytes = 1 << 20,
                            .l3_bytes = 1 << 25,

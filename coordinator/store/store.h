@@ -17,7 +17,7 @@
 
 #include "common/clock.h"
 
-#define WPK_STORE_VERSION 10   /* of schema.sql */
+#define WPK_STORE_VERSION 11   /* of schema.sql */
 #define WPK_STORE_HASH_SIZE 16 /* bytes of trial.candidate_hash */
 
 struct wpk_store;

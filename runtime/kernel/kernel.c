@@ -17,17 +17,14 @@
 static wpk_err check_cpu(const struct wpk_manifest_needs *needs, const struct wpk_device *device,
                          struct wpk_diag *diag)
 {
-    if (needs->isa > device->cpu.isa) {
-        wpk_diag_set(diag, "the kernel needs %s, the machine has %s", wpk_isa_name(needs->isa),
-                     wpk_isa_name(device->cpu.isa));
-        return WPK_EMISMATCH;
+    char missing[WPK_CPU_FLAGS_TEXT_MAX];
+
+    if (wpk_cpu_flags_fit(needs->flags, device->cpu.flags)) {
+        return WPK_OK;
     }
-    if ((needs->bf16 && !device->cpu.bf16) || (needs->vnni && !device->cpu.vnni)) {
-        wpk_diag_set(diag, "the kernel needs %s, which the machine lacks",
-                     needs->bf16 && !device->cpu.bf16 ? "AVX512_BF16" : "AVX512_VNNI");
-        return WPK_EMISMATCH;
-    }
-    return WPK_OK;
+    wpk_cpu_flags_list(needs->flags & ~device->cpu.flags, missing);
+    wpk_diag_set(diag, "the kernel needs %s, which the machine lacks", missing);
+    return WPK_EMISMATCH;
 }
 
 /* Check what the kernel needs; *device becomes the GPU of a GPU's kernel. */
@@ -285,7 +282,7 @@ wpk_err wpk_kernel_device(const struct wpk_open_options *options, struct wpk_dev
     struct wpk_device device;
 
     if (text == NULL) {
-        return wpk_device_probe(WPK_ISA_AVX512, out);
+        return wpk_device_probe(WPK_CPU_FLAGS_ALL, out);
     }
     if (wpk_device_of_class(text, &device) != WPK_OK || strcmp(device.kind, "cpu") != 0) {
         wpk_diag_set(diag, "'%.100s' is no CPU's device class, such as cpu/AMD EPYC 9B45/avx2",

@@ -70,9 +70,7 @@ static void put_needs(struct wpk_json_writer *w, const struct wpk_manifest_needs
         wpk_json_put_int(w, "capability", needs->capability);
         wpk_json_put_bool(w, "emulated", needs->emulated);
     } else {
-        wpk_json_put_text(w, "isa", wpk_isa_name(needs->isa));
-        wpk_json_put_bool(w, "bf16", needs->bf16);
-        wpk_json_put_bool(w, "vnni", needs->vnni);
+        wpk_cpu_flags_put(w, "flags", needs->flags);
     }
     wpk_json_end(w);
 }
@@ -341,13 +339,8 @@ static void get_needs(struct wpk_json_reader *r, struct wpk_manifest_needs *need
         needs->capability = (int)wpk_json_get_int(r, "capability", 1, 999);
         needs->emulated = wpk_json_get_bool(r, "emulated");
     } else {
-        WPK_JSON_ALLOW(r, "kind", "isa", "bf16", "vnni");
-        const char *isa = wpk_json_get_text(r, "isa", 32);
-        if (wpk_isa_parse(isa, &needs->isa) != WPK_OK) {
-            wpk_json_fail(r, "isa", WPK_EINVAL, "'%s' is not an instruction set", isa);
-        }
-        needs->bf16 = wpk_json_get_bool(r, "bf16");
-        needs->vnni = wpk_json_get_bool(r, "vnni");
+        WPK_JSON_ALLOW(r, "kind", "flags");
+        needs->flags = wpk_cpu_flags_get(r, "flags");
     }
     wpk_json_leave(r);
 }

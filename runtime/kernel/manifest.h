@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The manifest of a kernel's shared object: JSON, linked into it as binary data.
  *
- *     {"abi":3,"op":"input X ...","fingerprint":"...",
- *      "needs":{"kind":"cpu","isa":"avx512","bf16":false,"vnni":false},"threads":1,
+ *     {"abi":4,"op":"input X ...","fingerprint":"...",
+ *      "needs":{"kind":"cpu","flags":["sse4_1","avx"]},"threads":1,
  *      "inputs":[{"name":"X","type":"f32[1,128,28,28]","layout":"0,2,3,1 pad 0:0,0:0,1:1,1:1"}],
  *      "constants":[{"name":"W","type":"f32[128,128,3,3]","layout":"0,1,2,3"}],
  *      "outputs":[...],"prepared":[...],
@@ -30,17 +30,15 @@
 
 #include <stdbool.h>
 
-#define WPK_MANIFEST_INDICES_MAX 64 /* more are not checked */
+#define WPK_MANIFEST_INDICES_MAX 64             /* more are not checked */
 #define WPK_MANIFEST_SIZE_MAX ((size_t)4 << 20) /* bytes of JSON */
 
 /* The features that a device must have to run the kernel. */
 struct wpk_manifest_needs {
-    bool cuda;        /* a GPU; else a CPU */
-    enum wpk_isa isa; /* of a CPU: the instruction set */
-    bool bf16;        /* and these two extensions, if true */
-    bool vnni;
-    int capability; /* of a GPU: at least this one (90: sm_90) */
-    bool emulated;  /* the GPU is the emulated one, and no other */
+    bool cuda;           /* a GPU; else a CPU */
+    wpk_cpu_flags flags; /* of a CPU: all of these */
+    int capability;      /* of a GPU: at least this one (90: sm_90) */
+    bool emulated;       /* the GPU is the emulated one, and no other */
 };
 
 /* Elements of a tensor that are indices (ir/data_index.h). */

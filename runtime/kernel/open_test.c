@@ -339,7 +339,7 @@ static void a_device_that_lacks_something_gets_the_plain_one(void **state)
     struct wpk_buf file = {0};
 
     wpk_kernel_fixture_manifest(&manifest, ROWS, COLUMNS, NULL);
-    manifest.needs.isa = WPK_ISA_AVX512;
+    manifest.needs.flags = WPK_CPU_SET_AVX512;
     wpk_kernel_fixture_init(&wide, &manifest, false);
     assert_int_equal(wpk_fs_read(wide.path, WPK_KERNEL_SIZE_MAX, &file, NULL), WPK_OK);
     assert_int_equal(wpk_fs_write(scene->fixture.path, file.data, file.size, 0644, NULL), WPK_OK);

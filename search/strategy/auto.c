@@ -378,6 +378,7 @@ const struct wpk_strategy_class wpk_strategy_auto = {
     .keeps = true,
     .takes_prior = true,
     .first = first,
+    .is_slow = true,
     .make = make,
     .free = auto_free,
     .propose = propose,

@@ -33,14 +33,14 @@ static const struct wpk_strategy_option options[] = {
 };
 
 struct bayes {
-    int count;                    /* rows, of trials that ran */
-    int row[WPK_TRIALS_MAX];      /* their trials */
-    double bound[WPK_TRIALS_MAX]; /* log, of each trial of the course */
-    double *factor;               /* owned; lower triangle of [WPK_TRIALS_MAX]^2 */
-    double alpha[WPK_TRIALS_MAX]; /* weights of the rows */
-    double mean, scale, variance; /* scale: squared length */
-    int scaled;                   /* rows when the scale was chosen; 0: never */
-    int trials;                   /* of the course, that rows were made of */
+    int count;                        /* rows, of trials that ran */
+    int row[WPK_TRIALS_MAX];          /* their trials */
+    double predicted[WPK_TRIALS_MAX]; /* log, of each trial of the course */
+    double *factor;                   /* owned; lower triangle of [WPK_TRIALS_MAX]^2 */
+    double alpha[WPK_TRIALS_MAX];     /* weights of the rows */
+    double mean, scale, variance;     /* scale: squared length */
+    int scaled;                       /* rows when the scale was chosen; 0: never */
+    int trials;                       /* of the course, that rows were made of */
 };
 
 static int first(const struct wpk_course *course, int *drawn)
@@ -119,7 +119,7 @@ static double kernel(const struct bayes *bayes, double distance)
 static double target(const struct bayes *bayes, const struct wpk_course *course, int row)
 {
     int t = bayes->row[row];
-    return course->trial[t].time - bayes->bound[t] - bayes->mean;
+    return course->trial[t].time - bayes->predicted[t] - bayes->mean;
 }
 
 /* Solve L x = b in place for the first `count` rows. */
@@ -221,10 +221,9 @@ static void take_trials(struct bayes *bayes, const struct wpk_course *course)
     int old = bayes->count;
     for (; bayes->trials < course->trial_count; bayes->trials++) {
         const struct wpk_course_trial *trial = &course->trial[bayes->trials];
-        double seconds = 0;
+        double *predicted = &bayes->predicted[bayes->trials];
         if (trial->tell.ok &&
-            wpk_space_bound(course->space, &trial->candidate, &seconds) == WPK_OK) {
-            bayes->bound[bayes->trials] = wpk_real_log(fmax(seconds, 1e-12));
+            wpk_space_predict(course->space, &trial->candidate, predicted) == WPK_OK) {
             bayes->row[bayes->count++] = bayes->trials;
         }
     }
@@ -251,7 +250,7 @@ static void learn(void *state, struct wpk_course *course, const struct wpk_cours
 
 struct choice {
     struct wpk_candidate candidate;
-    double mean, bound, runs; /* runs: chance that it does */
+    double mean, predicted, runs; /* runs: chance that it does */
 };
 
 /* Share of the trials near the candidate that ran. */
@@ -269,8 +268,8 @@ static double chance_to_run(const struct bayes *bayes, const struct wpk_course *
 
 static bool judge(const struct bayes *bayes, const struct wpk_course *course, struct choice *one)
 {
-    double near[WPK_TRIALS_MAX], seconds = 0, sum = 0;
-    if (wpk_space_bound(course->space, &one->candidate, &seconds) != WPK_OK) {
+    double near[WPK_TRIALS_MAX], sum = 0;
+    if (wpk_space_predict(course->space, &one->candidate, &one->predicted) != WPK_OK) {
         return false;
     }
     for (int t = 0; t < course->trial_count; t++) {
@@ -279,8 +278,7 @@ static bool judge(const struct bayes *bayes, const struct wpk_course *course, st
     for (int i = 0; i < bayes->count; i++) {
         sum += bayes->alpha[i] * kernel(bayes, near[bayes->row[i]]);
     }
-    one->bound = wpk_real_log(fmax(seconds, 1e-12));
-    one->mean = one->bound + bayes->mean + sum;
+    one->mean = one->predicted + bayes->mean + sum;
     one->runs = chance_to_run(bayes, course, near);
     return isfinite(one->mean);
 }
@@ -422,10 +420,9 @@ static wpk_err load(void *state, const struct wpk_course *course,
     }
     for (; bayes->trials < course->trial_count; bayes->trials++) {
         const struct wpk_course_trial *trial = &course->trial[bayes->trials];
-        double seconds = 0;
+        double *predicted = &bayes->predicted[bayes->trials];
         if (trial->tell.ok &&
-            wpk_space_bound(course->space, &trial->candidate, &seconds) == WPK_OK) {
-            bayes->bound[bayes->trials] = wpk_real_log(fmax(seconds, 1e-12));
+            wpk_space_predict(course->space, &trial->candidate, predicted) == WPK_OK) {
             bayes->row[bayes->count++] = bayes->trials;
             extend(bayes, course, bayes->count - 1);
         }
@@ -443,6 +440,7 @@ const struct wpk_strategy_class wpk_strategy_bayes = {
     .ahead = 8,
     .keeps = true,
     .first = first,
+    .is_slow = true,
     .make = make,
     .free = bayes_free,
     .propose = propose,

@@ -8,7 +8,7 @@
  *   source  population grows with the logarithm of the space's size, roulette wheel on fitness,
  *           crossover, mutation, elitism: Woodpecker-DL, section on genetic search. Steady state:
  *           Whitley, The GENITOR algorithm, ICGA 1989. The rates were chosen by the synthetic
- *           spaces of strategy_test.c. */
+ *           spaces of tests/strategy_suite.c. */
 #include "search/strategy/move.h"
 #include "search/strategy/strategies.h"
 

@@ -541,6 +541,7 @@ const struct wpk_strategy_class wpk_strategy_rl = {
     .keeps = true,
     .takes_prior = true,
     .first = first,
+    .is_slow = true,
     .make = make,
     .free = rl_free,
     .propose = propose,

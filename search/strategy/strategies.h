@@ -7,18 +7,18 @@
  * It may call:
  *
  *     search/space.h      wpk_space_draw, wpk_space_draw_of, wpk_space_repair, wpk_space_is_legal,
- *                         wpk_space_bound (predicted seconds), wpk_space_features,
+ *                         wpk_space_predict (log of seconds), wpk_space_features,
  *                         wpk_candidate_equal; wpk_space_variant before it reads a variant's genes
  *     search/mask.h       which values of the next gene can still become a legal candidate
  *     search/strategy/move.h       mutations and crossover
  *     search/strategy/model.h      the cost model
- *     search/model/prior.h      what other operators' trials have taught, if course->prior is not
- *     NULL search/strategy/seen.h       the candidates asked for so far
+ *     search/model/prior.h      what other operators' trials taught; course->prior may be NULL
+ *     search/strategy/seen.h       the candidates asked for so far
  *     search/snapshot.h   the text that `save` writes and `load` reads
  *     common/real.h       exponentials and logarithms that are the same everywhere
  *
- * To add a strategy: write its class in a file of its own, declare it here, and list it in
- * strategy_class.c. */
+ * To add a strategy: write its class in a file of its own and list it in WPK_STRATEGY_LIST.
+ * tests/strategy_suite.c and search/snapshot_test.c hold every class of the list to the rules. */
 #ifndef WPK_SEARCH_STRATEGY_STRATEGIES_H
 #define WPK_SEARCH_STRATEGY_STRATEGIES_H
 
@@ -61,6 +61,7 @@ struct wpk_strategy_class {
     int option_count;
     int ahead;  /* asks under way that an ask does not wait for */
     bool keeps; /* trials */
+    bool is_slow; /* it learns a model: an ask takes milliseconds */
     bool takes_prior;
     bool takes_relatives; /* its first option says how many constructed candidates come before those
                              of other shapes */
@@ -88,15 +89,12 @@ struct wpk_strategy_class {
                     struct wpk_snapshot_reader *reader);
 };
 
-extern const struct wpk_strategy_class wpk_strategy_auto;
-extern const struct wpk_strategy_class wpk_strategy_random;
-extern const struct wpk_strategy_class wpk_strategy_construct;
-extern const struct wpk_strategy_class wpk_strategy_nearest;
-extern const struct wpk_strategy_class wpk_strategy_ga;
-extern const struct wpk_strategy_class wpk_strategy_anneal;
-extern const struct wpk_strategy_class wpk_strategy_mcmc;
-extern const struct wpk_strategy_class wpk_strategy_bayes;
-extern const struct wpk_strategy_class wpk_strategy_rl;
+/* All strategies, in the order in which they are listed; each has a class wpk_strategy_NAME. */
+#define WPK_STRATEGY_LIST(X)                                                                       \
+    X(auto) X(construct) X(random) X(ga) X(anneal) X(mcmc) X(bayes) X(rl) X(nearest)
+
+#define WPK_STRATEGY_DECLARE(name) extern const struct wpk_strategy_class wpk_strategy_##name;
+WPK_STRATEGY_LIST(WPK_STRATEGY_DECLARE)
 
 /* Fill in the options of a class: those that `text` gives ("ga.elite=4;..."; NULL: none), and the
  * initial values of the others.   shape  out [kind->option_count]

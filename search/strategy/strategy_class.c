@@ -7,11 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct wpk_strategy_class *const classes[] = {
-    &wpk_strategy_auto,  &wpk_strategy_construct, &wpk_strategy_random,
-    &wpk_strategy_ga,    &wpk_strategy_anneal,    &wpk_strategy_mcmc,
-    &wpk_strategy_bayes, &wpk_strategy_rl,        &wpk_strategy_nearest,
-};
+#define CLASS(name) &wpk_strategy_##name,
+static const struct wpk_strategy_class *const classes[] = {WPK_STRATEGY_LIST(CLASS)};
 
 enum { CLASSES = sizeof(classes) / sizeof(classes[0]) };
 
@@ -32,7 +29,9 @@ const struct wpk_strategy_class *wpk_strategy_find(const char *name)
 
 const char *wpk_strategy_names(void)
 {
-    return "auto, construct, random, ga, anneal, mcmc, bayes, rl, nearest";
+#define NAME(name) ", " #name
+    static const char names[] = WPK_STRATEGY_LIST(NAME);
+    return names + sizeof(", ") - 1;
 }
 
 const char *wpk_strategy_name(const struct wpk_strategy_class *class)

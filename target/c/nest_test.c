@@ -36,12 +36,12 @@ static void expect_nests(const char *head, const char *const *nests, int count)
     static struct wpk_kernels batch; /* large */
     struct wpk_device here;
     struct wpk_rng rng;
-    assert_int_equal(wpk_device_probe(WPK_ISA_AVX512, &here), WPK_OK);
-    if (here.cpu.isa < WPK_ISA_AVX2) {
+    assert_int_equal(wpk_device_probe(WPK_CPU_FLAGS_ALL, &here), WPK_OK);
+    if (!wpk_cpu_flags_fit(WPK_CPU_SET_AVX2, here.cpu.flags)) {
         skip();
     }
     wpk_rng_seed(&rng, 1);
-    batch.isa = WPK_ISA_AVX2;
+    batch.flags = WPK_CPU_SET_AVX2;
     for (int i = 0; i < count; i++) {
         add_text(&batch, head, nests[i]);
     }

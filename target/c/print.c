@@ -3,7 +3,6 @@
 
 #include "nest/output.h"
 #include "target/c/kernel.h"
-#include "target/c/target.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -157,12 +156,12 @@ static wpk_err print_kernel(const struct wpk_schedule *schedule, const char *sym
     struct wpk_c_kernel *k = calloc(1, sizeof(*k));
     struct wpk_program program;
     struct wpk_buf body = {0};
-    struct wpk_device needed;
+    struct wpk_device device = {0};
     if (k == NULL) {
         return WPK_ENOMEM;
     }
-    wpk_target_read(schedule->target, &needed);
-    k->vector_bytes = wpk_c_vector_bytes(needed.cpu.isa);
+    wpk_target_read(schedule->target, &device);
+    k->vector_bytes = device.cpu.vector_bytes;
     k->strict = wpk_target_is_strict(schedule->target);
     k->symbol = symbol;
     wpk_err err = wpk_schedule_expand(schedule, &program);

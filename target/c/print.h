@@ -18,6 +18,8 @@ wpk_err wpk_c_print(const struct wpk_schedule *schedule, const char *symbol, str
 /* True if wpk_c_print() prints the schedule; else the reason is in `diag`. */
 bool wpk_c_accepts(const struct wpk_schedule *schedule, struct wpk_diag *diag);
 
+/* The CPU flags that the kernel needs: those for which it is compiled. */
+wpk_cpu_flags wpk_c_needs(const struct wpk_schedule *schedule);
 /* Fill `flags` with what a compiler needs to know of the schedule's target, then NULL. */
 void wpk_c_flags(const struct wpk_schedule *schedule, const char *flags[WPK_C_FLAGS_MAX]);
 

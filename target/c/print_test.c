@@ -25,13 +25,11 @@
 #endif
 #define CANDIDATES 2 /* constructed, and as many drawn */
 
-static struct wpk_space_options draw_options(struct wpk_rng *rng, enum wpk_isa isa)
+static struct wpk_space_options draw_options(struct wpk_rng *rng, wpk_cpu_flags flags)
 {
     struct wpk_space_options options = {.layouts = wpk_rng_chance(rng, 0.5) ? "any" : "fixed",
                                         .threads = (int)wpk_rng_between(rng, 1, 2)};
-    options.device.cpu.isa = isa;
-    options.device.cpu.vector_bytes = isa == WPK_ISA_AVX512 ? 64 : isa == WPK_ISA_SSE41 ? 16 : 32;
-    options.device.cpu.vector_registers = isa == WPK_ISA_AVX512 ? 32 : 16;
+    wpk_device_claim(flags, &options.device);
     return options;
 }
 
@@ -42,7 +40,7 @@ static void add_subjects(struct wpk_kernels *batch, struct wpk_rng *rng,
     struct wpk_space space;
     struct wpk_candidate candidate[2 * CANDIDATES];
     struct wpk_diag diag = {0};
-    struct wpk_space_options options = draw_options(rng, batch->isa);
+    struct wpk_space_options options = draw_options(rng, batch->flags);
     options.target = panels ? wpk_target_fake_panels() : options.target;
     wpk_err err = wpk_space_derive(program, &options, &space, &diag);
     if (err == WPK_EUNSUPPORTED) {
@@ -114,8 +112,8 @@ static void test_masks(void **state)
     struct wpk_rng rng;
     wpk_rng_seed(&rng, SEED);
     batch.masked = true;
-    assert_int_equal(wpk_device_probe(WPK_ISA_AVX2, &here), WPK_OK);
-    batch.isa = here.cpu.isa;
+    assert_int_equal(wpk_device_probe(WPK_CPU_SET_AVX2, &here), WPK_OK);
+    batch.flags = here.cpu.flags;
     for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
         struct wpk_program program;
         struct wpk_diag diag = {0};
@@ -146,9 +144,9 @@ static void test_panels(void **state)
     struct wpk_rng rng;
     int panels = 0, staged = 0;
     wpk_rng_seed(&rng, SEED);
-    assert_int_equal(wpk_device_probe(WPK_ISA_AVX2, &here), WPK_OK);
-    batch.isa = here.cpu.isa;
-    for (int i = 0; i < 6 && here.cpu.isa == WPK_ISA_AVX2; i++) {
+    assert_int_equal(wpk_device_probe(WPK_CPU_SET_AVX2, &here), WPK_OK);
+    batch.flags = here.cpu.flags;
+    for (int i = 0; i < 6 && here.cpu.flags == WPK_CPU_SET_AVX2; i++) {
         struct wpk_program program;
         struct wpk_diag diag = {0};
         assert_int_equal(wpk_program_parse(programs[i / 2], &program, &diag), WPK_OK);
@@ -173,7 +171,7 @@ static int number_of(const char *variable, int otherwise)
 static void test_random_programs(void **state)
 {
     (void)state;
-    static const enum wpk_isa isas[] = {WPK_ISA_SSE41, WPK_ISA_AVX2, WPK_ISA_AVX512};
+    static const wpk_cpu_flags levels[] = {WPK_CPU_SET_SSE41, WPK_CPU_SET_AVX2, WPK_CPU_SET_AVX512};
     static struct wpk_kernels batch; /* large */
     struct wpk_device here;
     struct wpk_rng rng;
@@ -181,15 +179,14 @@ static void test_random_programs(void **state)
     int programs = number_of("WPK_TEST_PROGRAMS", RANDOM_PROGRAMS);
     print_message("WPK_TEST_SEED=%d\n", seed);
     wpk_rng_seed(&rng, (uint64_t)seed);
-    assert_int_equal(wpk_device_probe(WPK_ISA_AVX512, &here), WPK_OK);
+    assert_int_equal(wpk_device_probe(WPK_CPU_FLAGS_ALL, &here), WPK_OK);
     for (int i = 0; i < programs; i++) {
         const struct wpk_random_options kind = {
             .products = i % 2 == 0, .smooth = i % 4 < 2, .data = i % 3 == 0};
         struct wpk_program program;
         if (i % 8 == 0) { /* a batch is of one instruction set */
             wpk_check_kernels(&batch, &rng);
-            batch.isa = isas[i / 8 % 3];
-            batch.isa = batch.isa > here.cpu.isa ? here.cpu.isa : batch.isa;
+            batch.flags = levels[i / 8 % 3] & here.cpu.flags;
         }
         wpk_random_program(&rng, &kind, &program);
         if (is_steady(&program)) {

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compiler flags for a target: the instructions, and how floating point is computed. */
-#include "target/c/target.h"
-
 #include "target/c/print.h"
 
 #include <string.h>
 
-/* The flags of each instruction set, beside those of the ones before it. */
-static const char *const instructions[WPK_ISA_COUNT][6] = {
-    [WPK_ISA_SSE41] = {"-msse4.1"},
-    [WPK_ISA_AVX] = {"-mavx"},
-    [WPK_ISA_AVX2] = {"-mavx2", "-mfma", "-mf16c"},
-    [WPK_ISA_AVX512] = {"-mavx512f", "-mavx512cd", "-mavx512bw", "-mavx512dq", "-mavx512vl"},
-};
+#define OPTION(suffix, text, option) "-m" option,
+static const char *const options[WPK_CPU_FLAG_COUNT] = {WPK_CPU_FLAG_LIST(OPTION)};
 
-int wpk_c_vector_bytes(enum wpk_isa isa)
+/* The flags that expressions in C gain by: the printed text converts f16 bit by bit, and counts no
+ * leading zeros, so that neither F16C nor AVX512CD is asked for. */
+static const wpk_cpu_flags used = WPK_CPU_SET_AVX | WPK_CPU_AVX2 | WPK_CPU_FMA | WPK_CPU_AVX512F |
+                                  WPK_CPU_AVX512BW | WPK_CPU_AVX512DQ | WPK_CPU_AVX512VL;
+
+wpk_cpu_flags wpk_c_needs(const struct wpk_schedule *schedule)
 {
-    return isa == WPK_ISA_AVX512 ? 64 : isa == WPK_ISA_SSE41 ? 16 : 32;
+    struct wpk_device device = {0};
+    wpk_target_read(schedule->target, &device);
+    return device.cpu.flags & used;
 }
 
 /* NaN and infinities are what IEEE says; products and sums are fused unless the target is strict,
@@ -32,17 +32,16 @@ void wpk_c_flags(const struct wpk_schedule *schedule, const char *flags[WPK_C_FL
                                          "-fwrapv",
                                          "-fno-stack-protector",
                                          "-fno-asynchronous-unwind-tables"};
-    struct wpk_device needed;
+    const wpk_cpu_flags needs = wpk_c_needs(schedule);
     int count = 0;
-    wpk_target_read(schedule->target, &needed);
     for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++) {
         flags[count++] = always[i];
     }
     flags[count++] =
         wpk_target_is_strict(schedule->target) ? "-ffp-contract=off" : "-ffp-contract=fast";
-    for (int isa = 0; isa <= (int)needed.cpu.isa; isa++) {
-        for (int i = 0; i < 6 && instructions[isa][i] != NULL; i++) {
-            flags[count++] = instructions[isa][i];
+    for (int i = 0; i < WPK_CPU_FLAG_COUNT; i++) {
+        if ((needs >> i & 1) != 0) {
+            flags[count++] = options[i];
         }
     }
     flags[count] = NULL;

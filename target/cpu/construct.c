@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Constructed candidates: those that an expert of the machine would try first.
  *
- * Register tiles are ranked by the target's rules. The other genes (orders, splits of the
- * reduction, blocks and places) take turns through a few sizes that keep reused data small. */
+ * Register tiles are ranked by the target's rules; profiles (profile.h) say which of them, and how
+ * the other genes (orders, splits of the reduction, blocks and places) are tried in turn. */
 #include "search/gene_list.h"
 #include "search/genes.h"
 #include "search/space_kind.h"
 #include "search/variant.h"
+#include "target/cpu/profile.h"
 #include "target/cpu/register_tile.h"
-#include "target/cpu/tile_order.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -74,13 +74,11 @@ static bool set_innermost(const struct wpk_variant *variant, int g, int axis,
     return false;
 }
 
-/* The largest reduction axis innermost, or the written order. */
-static void set_reduction(const struct wpk_variant *variant, int g, int which,
-                          struct wpk_candidate *out)
+static void set_reduction(const struct wpk_variant *variant, int g,
+                          const struct wpk_reducing *reducing, struct wpk_candidate *out)
 {
     const struct wpk_structure *s = variant->plan;
     const struct wpk_slots *slots = &s->slots[g];
-    static const int64_t splits[] = {0, 16, 32, 64};
     if (slots->sum >= 0) { /* the largest blocks: the space has those that are accurate enough */
         out->gene[slots->sum] = (uint8_t)(variant->genes[slots->sum].choice_count - 1);
     }
@@ -88,9 +86,9 @@ static void set_reduction(const struct wpk_variant *variant, int g, int which,
     if (slots->split >= 0) {
         set_value(variant, slots->split, WPK_GENE_ALL, out);
         set_number(variant, slots->unroll, 1, out);
-        set_value(variant, slots->split, splits[which % 4], out);
+        set_value(variant, slots->split, reducing->split, out);
     }
-    if (which / 4 % 2 == 0) {
+    if (reducing->innermost) {
         struct wpk_decisions d;
         wpk_genes_read(variant, out, g, &d);
         (void)set_innermost(variant, g, d.split_axis, out);
@@ -120,11 +118,11 @@ static void set_window(const struct wpk_variant *variant, const struct wpk_space
 }
 
 /* Blocks of the first axis with several tiles, of a few tiles each, so that what is fused into the
- * block is used soon after it was computed; `which` 0 means no blocks. */
-static void set_blocks(const struct wpk_variant *variant, int g, int which,
+ * block is used soon after it was computed.
+ *   unit  tiles: in a block; 0: no blocks */
+static void set_blocks(const struct wpk_variant *variant, int g, int64_t tiles,
                        struct wpk_candidate *out)
 {
-    static const int64_t sizes[] = {0, 1, 2, 4, 3, 7, 8};
     const struct wpk_structure *s = variant->plan;
     const struct wpk_slots *slots = &s->slots[g];
     const struct wpk_stage *root = wpk_root_of(variant, g);
@@ -135,10 +133,10 @@ static void set_blocks(const struct wpk_variant *variant, int g, int which,
             set_value(variant, slots->block[a], WPK_GENE_ALL, out);
         }
     }
-    for (int i = 0; i < d.order_count && which > 0; i++) {
+    for (int i = 0; i < d.order_count && tiles > 0; i++) {
         int a = d.outer[i];
         if (a != d.vec && slots->block[a] >= 0 && wpk_tile_count(root, &d, a) > 1) {
-            set_number(variant, slots->block[a], sizes[which % 7], out);
+            set_number(variant, slots->block[a], tiles, out);
             return;
         }
     }
@@ -242,11 +240,11 @@ static void set_places(const struct wpk_variant *variant, const struct wpk_space
     }
 }
 
-static void set_parallel(const struct wpk_variant *variant, int which, struct wpk_candidate *out)
+static void set_parallel(const struct wpk_variant *variant, int loops, struct wpk_candidate *out)
 {
     const struct wpk_structure *s = variant->plan;
     for (int g = 0; g < s->plan.group_count; g++) {
-        set_number(variant, s->slots[g].par, 1 + which % 2, out);
+        set_number(variant, s->slots[g].par, loops, out);
     }
 }
 
@@ -325,7 +323,8 @@ static void set_last_cache_blocks(const struct wpk_variant *variant,
  * cache while all rows of a block pass, which stay in the second.
  *   source  Goto & van de Geijn, Anatomy of high-performance matrix multiplication, 2008, 4 */
 static void set_panels(const struct wpk_variant *variant, const struct wpk_machine *machine, int g,
-                       const struct wpk_register_tiles *tiles, int which, struct wpk_candidate *out)
+                       const struct wpk_register_tiles *tiles, const struct wpk_profile *profile,
+                       struct wpk_candidate *out)
 {
     const struct wpk_structure *s = variant->plan;
     const struct wpk_slots *slots = &s->slots[g];
@@ -334,17 +333,18 @@ static void set_panels(const struct wpk_variant *variant, const struct wpk_machi
     int seen = 0;
     for (int r = 0; r < tiles->count && sizes > 0; r++) {
         if (!divides(wpk_root_of(variant, g), &s->plan.group[g], &tiles->tile[r]) ||
-            seen++ < which % 3) {
+            seen++ < profile->panel_tile) {
             continue;
         }
         set_tile(variant, g, &tiles->tile[r], out);
-        out->gene[slots->panel] = (uint8_t)((sizes / 2 + which / 3) % sizes);
+        out->gene[slots->panel] = (uint8_t)((sizes / 2 + profile->panel_size) % sizes);
         wpk_tile_order_set(variant, machine, g, WPK_TILE_ORDER_VECTOR, out);
         wpk_genes_read(variant, out, g, &d);
-        set_row_blocks(variant, g, machine->cache_bytes[1], d.split, which / 2 % 2 == 1, out);
+        set_row_blocks(variant, g, machine->cache_bytes[1], d.split, profile->paneling->results,
+                       out);
         set_value(variant, slots->at, wpk_place(-1, WPK_LEVEL_ROOT), out);
         for (int i = 0; i < slots->pack_count; i++) {
-            set_value(variant, slots->pack[i], which % 4 < 2 ? WPK_PACK_PANEL : 0, out);
+            set_value(variant, slots->pack[i], profile->paneling->copied ? WPK_PACK_PANEL : 0, out);
         }
         return;
     }
@@ -369,11 +369,9 @@ static bool is_read_across(const struct wpk_variant *variant, int g, int slot, i
     return false;
 }
 
-/* All subsets of the operands are copied in turn, first those that the lanes read with a stride. A
- * constant, which is always copied, is copied in halves for five steps and whole for the next five,
- * where halves are offered. */
-static void construct_pack(const struct wpk_variant *variant, int g, int n,
-                           struct wpk_candidate *out)
+/* All subsets of the operands are copied in turn, first those that the lanes read with a stride. */
+static void construct_pack(const struct wpk_variant *variant, int g,
+                           const struct wpk_profile *profile, struct wpk_candidate *out)
 {
     const struct wpk_structure *s = variant->plan;
     const struct wpk_slots *slots = &s->slots[g];
@@ -382,53 +380,52 @@ static void construct_pack(const struct wpk_variant *variant, int g, int n,
     for (int i = 0, bit = 0; i < slots->pack_count; i++) {
         const struct wpk_gene *gene = &variant->genes[slots->pack[i]];
         if (wpk_gene_find(gene, WPK_PACK_HALVES) >= 0) {
-            set_value(variant, slots->pack[i], n / 5 % 2 == 0 ? WPK_PACK_HALVES : 1, out);
+            set_value(variant, slots->pack[i], profile->halves ? WPK_PACK_HALVES : 1, out);
         } else if (gene->choice_count > 1) {
             int first = is_read_across(variant, g, i, d.vec);
-            set_value(variant, slots->pack[i], first ^ (n >> bit++ & 1), out);
+            set_value(variant, slots->pack[i], first ^ (int)(profile->copies >> bit++ & 1), out);
         }
     }
 }
 
-/* Candidate number `n` of a variant: the n-th step along a walk in which the register tile of the
- * contraction changes fastest, then its loop orders, then blocks and places. */
+/* Candidate number `n` of a variant. */
 static bool construct_one(const struct wpk_space *space, int v,
                           const struct wpk_register_tiles *tiles, int n, struct wpk_candidate *out)
 {
     const struct wpk_variant *variant = &space->variants[v];
     const struct wpk_structure *s = variant->plan;
+    const struct wpk_machine *machine = &space->options.target.machine;
+    struct wpk_profile profile;
     int last = s->plan.group_count - 1;
+    wpk_profile_get(n, &profile);
     memset(out, 0, sizeof(*out));
     out->variant = v;
     out->gene_count = variant->gene_count;
     for (int g = 0; g <= last; g++) {
         const struct wpk_group *group = &s->plan.group[g];
-        int walk = group->reuse ? n : n / 3;
         if (tiles[g].count == 0) {
             return false;
         }
-        int pick = group->reuse ? walk % 5 + 5 * (n / 20 % 3) : walk % 3;
+        int pick = group->reuse ? profile.tile : profile.tile_plain;
         set_tile(variant, g, &tiles[g].tile[pick % tiles[g].count], out);
-        wpk_tile_order_set(variant, &space->options.target.machine, g,
-                           (n + n / 5) % 2 == 1 ? WPK_TILE_ORDER_VECTOR : WPK_TILE_ORDER_TRAFFIC,
-                           out);
+        wpk_tile_order_set(variant, machine, g, profile.tile_order, out);
         if (group->contraction >= 0) {
-            set_reduction(variant, g, n % 7, out);
+            set_reduction(variant, g, profile.reducing, out);
             set_window(variant, &space->options, g, out);
         }
-        construct_pack(variant, g, n, out);
+        construct_pack(variant, g, &profile, out);
         if (s->slots[g].outer >= 0 || s->slots[g].inner >= 0) {
-            set_blocks(variant, g, g == last && last > 0 ? 1 + n % 6 : n % 4 == 3 ? n % 6 : 0, out);
+            set_blocks(variant, g, g == last && last > 0 ? profile.block_last : profile.block, out);
         }
-        if (group->contraction >= 0 && n % 4 > 1) {
-            set_last_cache_blocks(variant, &space->options.target.machine, g, out);
+        if (group->contraction >= 0 && profile.blocking->last_cache) {
+            set_last_cache_blocks(variant, machine, g, out);
         }
     }
-    set_places(variant, &space->options, n % 3 != 2, out);
-    for (int g = 0; g <= last && n % 4 == 1; g++) {
-        set_panels(variant, &space->options.target.machine, g, &tiles[g], n / 4, out);
+    set_places(variant, &space->options, profile.fused, out);
+    for (int g = 0; g <= last && profile.blocking->panels; g++) {
+        set_panels(variant, machine, g, &tiles[g], &profile, out);
     }
-    set_parallel(variant, n, out);
+    set_parallel(variant, profile.parallel, out);
     return wpk_space_is_legal(space, out);
 }
 

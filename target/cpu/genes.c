@@ -17,12 +17,15 @@
 #define ORDER_UNITS_MAX 4    /* 24 orders; more axes keep their leading ones together */
 #define ALIGNED_POINTS_MAX 8 /* a tile of one vector of each of them fits any machine's registers */
 
-static const int64_t tile_sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9, 10,
-                                     12, 13, 14, 15, 16, 18, 20, 24, 28};
+#define TILE_MOST 28  /* accumulators, with which 32 registers have 4 for operands */
+#define TILE_STEPS 8  /* sizes an octave: tiles decide on registers, one by one */
+#define BLOCK_MOST 32 /* tiles: larger blocks are more than a cache's share, or the whole axis */
+#define BLOCK_STEPS 4 /* sizes an octave: blocks decide on bytes in caches */
+#define PARTS_MAX 8   /* an axis is cut into up to as many equal parts */
+#define UNROLL_MOST 8 /* iterations: windows of up to 8 may be written out */
+
 static const int64_t vector_counts[] = {1, 2, 3, 4, 5, 6, 8};
-static const int64_t block_sizes[] = {1, 2, 3, 4, 6, 7, 8, 14, 16, 28, 32};
 static const int64_t split_sizes[] = {4, 8, 16, 32, 64, 128, 256};
-static const int64_t unroll_sizes[] = {1, 2, 3, 4, 7, 8};
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
@@ -186,6 +189,27 @@ static bool is_cramped(const struct wpk_program *program, const struct wpk_group
     return points > ALIGNED_POINTS_MAX;
 }
 
+/* Add sizes of the parts of an axis, in multiples of `unit`: in each octave `steps` of them, or all
+ * integers, and those that cut the axis into equal parts, the last of which may be shorter.
+ *   unit  extent, most: units; no size is above either */
+static void add_sizes(struct wpk_gene_list *c, int gene, int64_t extent, int steps, int64_t most,
+                      int64_t unit)
+{
+    int64_t end = extent < most ? extent : most;
+    for (int64_t size = 1, octave = 1; size <= end;) {
+        wpk_gene_list_number(c, gene, size * unit);
+        octave = size == 2 * octave ? size : octave;
+        size += octave < steps ? 1 : octave / steps;
+    }
+    for (int64_t parts = 1; parts <= PARTS_MAX; parts++) {
+        int64_t size = (extent + parts - 1) / parts;
+        if (size <= end) {
+            wpk_gene_list_number(c, gene, size * unit);
+        }
+    }
+    wpk_gene_list_sort(c, gene);
+}
+
 static void derive_tile(struct wpk_gene_list *c, const struct wpk_structure *s, int g, int axis,
                         const struct wpk_space_options *options, struct wpk_slots *slots)
 {
@@ -201,16 +225,11 @@ static void derive_tile(struct wpk_gene_list *c, const struct wpk_structure *s, 
     int64_t most = (extent + round - 1) / round * round;
     bool tiled = group->reuse && is_lacked(&c->variant->program, group, axis);
     bool transformed = transforms(&c->variant->program, group);
-    int most_tiles = tiled ? COUNT(tile_sizes) : transformed || group->reuse ? 1 : 3;
+    int most_tiles = tiled ? TILE_MOST : transformed || group->reuse ? 1 : 3;
     if (align > 1 && is_cramped(&c->variant->program, group)) {
         wpk_gene_list_number(c, gene, 1);
     }
-    for (int i = 0; i < most_tiles; i++) {
-        int64_t size = tile_sizes[i] * align;
-        if (size <= extent || i == 0) {
-            wpk_gene_list_number(c, gene, size);
-        }
-    }
+    add_sizes(c, gene, extent < align ? 1 : extent / align, TILE_STEPS, most_tiles, align);
     /* as a vector axis: lanes times a few; the smaller lanes of narrow extents too */
     int most_vectors = tiled ? COUNT(vector_counts) : transformed ? 2 : 4;
     if (align == 1 && wpk_gene_find(&c->variant->genes[slots->vec], axis) >= 0) {
@@ -265,11 +284,8 @@ static void derive_block(struct wpk_gene_list *c, const struct wpk_structure *s,
     const struct wpk_stage *root = &c->variant->program.stages[group->root];
     int gene = slots->block[axis] =
         wpk_gene_list_add(c, true, "%s.block.%s", group->name, root->axes[axis].name);
-    for (int i = 0; i < COUNT(block_sizes); i++) {
-        if (block_sizes[i] * group->align[axis] < root->axes[axis].extent) {
-            wpk_gene_list_number(c, gene, block_sizes[i]);
-        }
-    }
+    int64_t tiles = (root->axes[axis].extent + group->align[axis] - 1) / group->align[axis];
+    add_sizes(c, gene, tiles, BLOCK_STEPS, tiles - 1 < BLOCK_MOST ? tiles - 1 : BLOCK_MOST, 1);
     wpk_gene_list_number(c, gene, WPK_GENE_ALL);
 }
 
@@ -364,8 +380,8 @@ static void derive_reduction(struct wpk_gene_list *c, const struct wpk_group *gr
     slots->sum = wpk_gene_sum_add_blocks(c, group, stage, largest);
     slots->panel = wpk_gene_sum_add_panels(c, group, stage, largest, machine);
     slots->unroll = wpk_gene_list_add(c, true, "%s.unroll", group->name);
-    for (int i = 0; i < COUNT(unroll_sizes); i++) {
-        wpk_gene_list_number(c, slots->unroll, unroll_sizes[i]);
+    for (int i = 1; i <= UNROLL_MOST; i++) {
+        wpk_gene_list_number(c, slots->unroll, i);
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CPUs. Rows of the table are matched from the top: by the instruction set, and by the model's name
+/* CPUs. Rows of the table are matched from the top: by the flags, and by the model's name
  * where it tells the generation. Numbers are per core.
  *
  *   source  ports, latencies and caches: Intel 64 and IA-32 Architectures Optimization Reference
@@ -25,13 +25,13 @@
 #define EXPOSED 0.3      /* share of the shorter of computing and moving that is not hidden */
 
 struct row {
-    enum wpk_isa isa;
+    wpk_cpu_flags flags;
     const char *model; /* a pattern */
     struct wpk_machine machine;
 };
 
 static const struct row rows[] = {
-    {WPK_ISA_AVX512,
+    {WPK_CPU_SET_AVX512,
      "@(AMD EPYC 9??5|*family 26)*", /* Zen 5 */
      {.l1i_bytes = 32 * KB,
       .latency = 4,
@@ -42,7 +42,7 @@ static const struct row rows[] = {
       .hertz = 3.7e9,
       .cache_bytes = {48 * KB, 1 * MB, 16 * MB},
       .cache_bytes_per_cycle = {64, 24, 6}}},
-    {WPK_ISA_AVX512,
+    {WPK_CPU_SET_AVX512,
      "AMD*", /* Zen 4: 512 bits pass in two halves */
      {.l1i_bytes = 32 * KB,
       .latency = 4,
@@ -53,7 +53,7 @@ static const struct row rows[] = {
       .hertz = 3.7e9,
       .cache_bytes = {32 * KB, 1 * MB, 16 * MB},
       .cache_bytes_per_cycle = {32, 20, 4}}},
-    {WPK_ISA_AVX512,
+    {WPK_CPU_SET_AVX512,
      "*",
      {.l1i_bytes = 32 * KB,
       .latency = 4,
@@ -64,7 +64,7 @@ static const struct row rows[] = {
       .hertz = 3e9,
       .cache_bytes = {32 * KB, 1 * MB, 16 * MB},
       .cache_bytes_per_cycle = {48, 10, 4}}},
-    {WPK_ISA_AVX2,
+    {WPK_CPU_SET_AVX2,
      "*",
      {.l1i_bytes = 32 * KB,
       .latency = 5,
@@ -75,7 +75,7 @@ static const struct row rows[] = {
       .hertz = 3.2e9,
       .cache_bytes = {32 * KB, 256 * KB, 8 * MB},
       .cache_bytes_per_cycle = {32, 10, 4}}},
-    {WPK_ISA_SSE41, /* a product, then a sum; AVX has vectors of 8, too */
+    {WPK_CPU_SET_SSE41, /* a product, then a sum; AVX has vectors of 8, too */
      "*",
      {.l1i_bytes = 32 * KB,
       .latency = 8,
@@ -92,7 +92,7 @@ static void describe(const struct wpk_device *device, struct wpk_machine *out)
 {
     int i = 0;
     while (i + 1 < (int)(sizeof(rows) / sizeof(rows[0])) &&
-           (rows[i].isa > device->cpu.isa ||
+           (!wpk_cpu_flags_fit(rows[i].flags, device->cpu.flags) ||
             fnmatch(rows[i].model, device->model, FNM_EXTMATCH) != 0)) {
         i++;
     }

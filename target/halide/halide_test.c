@@ -193,7 +193,7 @@ static void expect_subject(const struct subject *subject, const char *object, co
     struct wpk_candidate made[CONSTRUCTED];
     struct wpk_diag diag = {0};
     struct wpk_space_options options = {.layouts = "fixed", .threads = 1};
-    options.device.cpu.isa = WPK_ISA_AVX512;
+    options.device.cpu.flags = WPK_CPU_SET_AVX512;
     options.device.cpu.vector_bytes = 64;
     options.device.cpu.vector_registers = 32;
     assert_int_equal(wpk_program_parse(subject->program, &program, &diag), WPK_OK);

@@ -143,9 +143,9 @@ static void test_every_candidate_lowers(void **state)
             struct wpk_space_options options = {.layouts = setting % 2 == 0 ? "fixed" : "any",
                                                 .threads = 1 + (setting + p) % 2};
             int device = setting / 2;
-            options.device.cpu.isa = device == 0   ? WPK_ISA_AVX512
-                                     : device == 1 ? WPK_ISA_AVX2
-                                                   : WPK_ISA_SSE41;
+            options.device.cpu.flags = device == 0   ? WPK_CPU_SET_AVX512
+                                       : device == 1 ? WPK_CPU_SET_AVX2
+                                                     : WPK_CPU_SET_SSE41;
             options.device.cpu.vector_bytes = vector_bytes[device];
             options.device.cpu.vector_registers = device == 0 ? 32 : 16;
             assert_int_equal(wpk_program_parse(programs[p], &program, &diag), WPK_OK);
@@ -251,7 +251,7 @@ static int count_inside(const char *extent)
     struct wpk_space_options options = {.layouts = "any", .threads = 1};
     struct wpk_buf text = {0};
     int count = 0, inside = 0;
-    options.device.cpu.isa = WPK_ISA_AVX512;
+    options.device.cpu.flags = WPK_CPU_SET_AVX512;
     options.device.cpu.vector_bytes = 64;
     options.device.cpu.vector_registers = 32;
     wpk_buf_printf(&text,

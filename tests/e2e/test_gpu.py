@@ -51,6 +51,7 @@ def test_a_toolkit_of_its_own(box):
     toolkit = os.path.realpath(installed)
     code, said, _ = box.run("wpk-worker", *EMULATED, "--cuda-dir", toolkit, "--check")
     check(code == 0 and "nvrtc-12.9" in said, "it is there", said)
+    check(re.search(r"(?m)^rates +H100$", said), "the GPU whose rates ranks assume", said)
     code, said, _ = box.run("wpk-worker", *EMULATED, "--cuda-dir", box.dir, "--check")
     check(code != 0 and "no libnvrtc.so.12 in " + box.dir in said and "no ptxas" in said, "it is not there", said)
     job = box.write("job.json", job_of([PRODUCT], 1))

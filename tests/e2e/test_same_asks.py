@@ -5,6 +5,7 @@ Once lives go on from nothing; once the job is cancelled first, which saves the 
 worker by hand answers, so that a candidate takes the same time in every life. WPK_ASK_KILLS says how often (1 for
 the strategies auto and rl, unless it is set: then for all of them), WPK_SEED when."""
 import hashlib
+import json
 import os
 import random
 import sqlite3
@@ -14,7 +15,6 @@ from lib import Service, check, main, need, small_job, wait_for
 from wire import DEVICE, VERSION, Peer, frame, hello, poll, put_artifact
 
 KILLS = int(os.environ.get("WPK_ASK_KILLS", 1))
-STRATEGIES = ("auto", "construct", "random", "ga", "anneal", "mcmc", "bayes", "rl", "nearest") if KILLS > 1 else ("auto", "rl")
 CANDIDATES = 40 + KILLS
 MESSAGES = 2 * CANDIDATES  # sent in a life without kills, at least
 SECONDS = 120
@@ -139,7 +139,8 @@ class Life:
 def test_kills_change_no_ask(box):
     need("wpkd")
     data = box.data
-    for strategy in STRATEGIES:
+    names = [one["name"] for one in json.loads(box.ctl("strategies", "--json"))["strategies"]]
+    for strategy in names if KILLS > 1 else ("auto", "rl"):
         draw = random.Random("%s %s" % (os.environ.get("WPK_SEED", 1), strategy))
         asks = []
         early, late = range(1, MESSAGES), range(MESSAGES // 2, MESSAGES)

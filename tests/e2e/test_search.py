@@ -8,12 +8,14 @@ import xml.dom.minidom
 from lib import check, main, need, small_job
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner")
-STRATEGIES = ("auto", "construct", "random", "ga", "anneal", "mcmc", "bayes", "rl", "nearest")
+SCHEMA = os.path.join(os.path.dirname(__file__), "../../schema/job.schema.json")
 
 
 def test_strategies_are_listed(box):
     listed = json.loads(box.ctl("strategies", "--json"))["strategies"]
-    check([one["name"] for one in listed] == list(STRATEGIES), "all of them", listed)
+    with open(SCHEMA, encoding="utf-8") as file:
+        allowed = json.load(file)["properties"]["search"]["properties"]["strategy"]["enum"]
+    check([one["name"] for one in listed] == allowed, "those of the job file's schema", listed, allowed)
     for one in listed:
         for option in one["options"]:
             check(option["least"] <= option["default"] <= option["most"], "a default in its range", option)

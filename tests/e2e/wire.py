@@ -110,12 +110,12 @@ def talk(address, body):
         return None
 
 
-DEVICE = {"kind": "cpu", "model": "CPU", "isa": "avx2", "bf16": False, "vnni": False, "core_count": 2,
-          "l1_bytes": 32768, "l2_bytes": 1048576, "l3_bytes": 33554432, "vector_bytes": 32,
-          "vector_registers": 16, "peak_flops_per_s": 0, "peak_bytes_per_s": 0, "instance": "h/cpu0"}
+DEVICE = {"kind": "cpu", "model": "CPU", "flags": ["sse4_1", "avx", "avx2", "fma", "f16c"],
+          "core_count": 2, "l1_bytes": 32768, "l2_bytes": 1048576, "l3_bytes": 33554432,
+          "peak_flops_per_s": 0, "peak_bytes_per_s": 0, "instance": "h/cpu0"}
 
 
-VERSION = 5
+VERSION = 6
 
 
 def hello(version=VERSION, **changes):

@@ -22,7 +22,7 @@ static void derive_space(void)
     struct wpk_space_options options = {.layouts = "fixed", .threads = 1};
     struct wpk_program program = {0};
     memcpy(options.device.kind, "cpu", 4);
-    options.device.cpu.isa = WPK_ISA_AVX2;
+    options.device.cpu.flags = WPK_CPU_SET_AVX2;
     options.device.cpu.vector_bytes = 32;
     options.device.cpu.vector_registers = 16;
     WPK_ASSERT(wpk_program_parse(text, &program, NULL) == WPK_OK);
@@ -52,13 +52,11 @@ static void go_on(const struct wpk_strategy_class *kind, struct wpk_strategy *st
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const names[] = {"ga",   "random", "auto", "construct", "anneal",
-                                        "mcmc", "bayes",  "rl",   "nearest"};
     if (space.variants == NULL) {
         derive_space();
     }
-    for (int n = 0; n < (int)(sizeof names / sizeof names[0]); n++) {
-        const struct wpk_strategy_class *kind = wpk_strategy_find(names[n]);
+    for (int n = 0; wpk_strategy_at(n) != NULL; n++) {
+        const struct wpk_strategy_class *kind = wpk_strategy_at(n);
         struct wpk_strategy *strategy = NULL;
         struct wpk_diag diag = {0};
         struct wpk_buf text = {0};

@@ -132,7 +132,7 @@ static void say_hello(struct wpk_sim *sim, struct wpk_sim_worker *worker)
 {
     struct wpk_hello hello = {
         .device = {.kind = "cpu",
-                   .cpu = {.isa = WPK_ISA_AVX2,
+                   .cpu = {.flags = WPK_CPU_SET_AVX2,
                            .l1_bytes = 1,
                            .l2_bytes = 1,
                            .l3_bytes = 1,

@@ -457,7 +457,7 @@ static wpk_err find_device(const struct wpk_evaluation *evaluation, struct wpk_d
 {
     static struct wpk_gpu_device gpu;
     if (evaluation->gpu == NULL) {
-        return wpk_device_probe(evaluation->isa, out);
+        return wpk_device_probe(evaluation->flags_max, out);
     }
     const struct wpk_gpu_wanted wanted = {.which = evaluation->gpu};
     wpk_err err = wpk_gpu_device_describe(&wanted, "", &gpu, diag);

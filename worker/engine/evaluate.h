@@ -23,7 +23,7 @@ struct wpk_evaluation {
     uint64_t seed;
     const char *pins[WPK_EVALUATION_PINS_MAX]; /* "gene=value" */
     int pin_count;
-    enum wpk_isa isa;
+    wpk_cpu_flags flags_max;
     const char *gpu; /* as --gpu of wpk-worker; NULL: the CPU */
     struct wpk_policy policy;
     const char *work_dir; /* NULL: a temporary one */

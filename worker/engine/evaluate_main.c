@@ -35,7 +35,8 @@ static const char usage[] =
     "  --threads N          of the kernel, default 1\n"
     "  --pin GENE=VALUE     restrict the space; may be repeated\n"
     "  --gpu WHICH          for a GPU, as wpk-worker's option\n"
-    "  --isa NAME           claim no more than sse41, avx, avx2 or avx512\n"
+    "  --isa NAME           claim no more than sse41, avx, avx2, avx512 or zen4, and flags\n"
+    "                       that follow: avx512+avx512_vnni\n"
     "  --race RATIO         stop timing what is so much slower than the best so far\n"
     "  --time-ms N          measured time of each candidate, default 20\n"
     "  --conditions NAME    warm (the default), cold-constants or cold\n"
@@ -206,7 +207,7 @@ static bool apply(struct wpk_evaluation *e, int option, const char *value)
     case PIN:
         return parse_pin(e, value);
     case ISA:
-        return wpk_isa_parse(value, &e->isa) == WPK_OK;
+        return wpk_cpu_flags_parse(value, &e->flags_max) == WPK_OK;
     default:
         return apply_policy(&e->policy, option, value);
     }
@@ -215,7 +216,7 @@ static bool apply(struct wpk_evaluation *e, int option, const char *value)
 int main(int argc, char **argv)
 {
     struct wpk_evaluation e = {
-        .layouts = "fixed", .isa = WPK_ISA_AVX512, .seed = 1, .policy = {.threads = 1}};
+        .layouts = "fixed", .flags_max = WPK_CPU_FLAGS_ALL, .seed = 1, .policy = {.threads = 1}};
     int option;
     wpk_cuda_set_toolkit(getenv(WPK_CUDA_DIRECTORY_VARIABLE));
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {

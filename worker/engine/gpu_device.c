@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/engine/gpu_device.h"
 
+#include "common/cuda_machine.h"
 #include "runtime/gpu/cuda_driver.h"
 #include "runtime/vendor/gpu_vendor.h"
 #include "target/codegen.h"
@@ -203,6 +204,17 @@ static bool check_builder(const char *architecture)
     return builds;
 }
 
+/* Ranks of first candidates depend on them, verified results and times do not. */
+static void print_rates(const struct wpk_device *device)
+{
+    struct wpk_cuda_machine machine;
+    wpk_cuda_machine(device->cuda.capability, device->cuda.sm_count, &machine);
+    printf("%-11s %s%s\n", "rates", machine.rates_of,
+           machine.rates_known
+               ? ""
+               : ": those of this architecture are not known, and first candidates may be poor");
+}
+
 bool wpk_gpu_device_check(const struct wpk_gpu_wanted *wanted)
 {
     const struct wpk_cuda_driver *driver = NULL;
@@ -228,6 +240,7 @@ bool wpk_gpu_device_check(const struct wpk_gpu_wanted *wanted)
     wpk_device_class(&device, class, sizeof(class));
     printf("%-11s %s, %s, %lld MiB\n", "device", class, device.instance,
            (long long)device.cuda.memory_bytes >> 20);
+    print_rates(&device);
     wpk_nvml_describe(is_emulated(wanted), clocks, sizeof(clocks));
     printf("%-11s %s\n", "clocks", clocks);
     if (!compiles) {

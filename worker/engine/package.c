@@ -4,19 +4,18 @@
 #include "ir/data_index.h"
 #include "nest/output.h"
 #include "runtime/kernel/manifest.h"
+#include "target/codegen.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void read_target(const struct wpk_package *package, struct wpk_manifest_needs *out)
+static void read_needs(const struct wpk_package *package, struct wpk_manifest_needs *out)
 {
-    struct wpk_device needed;
-    wpk_target_read(package->schedule->target, &needed);
+    struct wpk_device needed = {0};
+    wpk_codegen_find(package->schedule->by)->needs(package->schedule, &needed);
     *out = (struct wpk_manifest_needs){.cuda = wpk_device_is_cuda(&needed),
-                                       .isa = needed.cpu.isa,
-                                       .bf16 = needed.cpu.bf16 != 0,
-                                       .vnni = needed.cpu.vnni != 0,
+                                       .flags = needed.cpu.flags,
                                        .capability = needed.cuda.capability,
                                        .emulated = package->emulated};
 }
@@ -159,7 +158,7 @@ static wpk_err fill(const struct wpk_package *package, struct wpk_manifest *out)
     snprintf(out->fingerprint, sizeof(out->fingerprint), "%s", package->fingerprint);
     snprintf(out->version_wpk, sizeof(out->version_wpk), "%s", WPK_VERSION);
     snprintf(out->version_codegen, sizeof(out->version_codegen), "%s", package->version_codegen);
-    read_target(package, &out->needs);
+    read_needs(package, &out->needs);
     out->threads = schedule->threads;
     wpk_err err = list_boundary(schedule, out);
     if (err == WPK_OK) {

@@ -36,7 +36,8 @@ const char wpk_arguments_usage[] =
     "  --insecure         show the token over tcp:// to another machine, too\n"
     "  --config FILE      these options from a file, as JSON; what is said here counts more\n"
     "  --data DIR         where a directory for temporary files is made; default $TMPDIR, /tmp\n"
-    "  --isa-max NAME     claim no more than sse41, avx, avx2 or avx512\n"
+    "  --isa-max NAME     claim no more than sse41, avx, avx2, avx512 or zen4, and flags that\n"
+    "                     follow: avx512+avx512_vnni\n"
     "  --name NAME        unique among the workers; default host/pid\n"
     "  --trace FILE       write a Chrome trace of where the time goes\n"
     "  --private          end with the process that started it, and with wpkd\n"
@@ -213,7 +214,7 @@ static bool apply(struct wpk_arguments *a, int option, const char *value)
     case DATA:
         return set_text(&a->data, value, 4096);
     case ISA:
-        return wpk_isa_parse(value, &a->isa_max) == WPK_OK;
+        return wpk_cpu_flags_parse(value, &a->flags_max) == WPK_OK;
     case NAME:
         return set_text(&a->name, value, WPK_WORKER_NAME_MAX);
     case TRACE:
@@ -366,7 +367,7 @@ static wpk_err check_all(const struct wpk_arguments *a, struct wpk_diag *diag)
 
 wpk_err wpk_arguments_parse(int argc, char **argv, struct wpk_arguments *out, struct wpk_diag *diag)
 {
-    *out = (struct wpk_arguments){.isa_max = WPK_ISA_AVX512, .log_level = WPK_LOG_INFO};
+    *out = (struct wpk_arguments){.flags_max = WPK_CPU_FLAGS_ALL, .log_level = WPK_LOG_INFO};
     wpk_err err = apply_line(out, argc, argv, true, diag);
     if (err == WPK_OK && out->config != NULL) {
         err = apply_file(out, out->config, diag);

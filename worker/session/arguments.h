@@ -24,13 +24,13 @@ struct wpk_arguments {
     const char *trace;      /* NULL: not given */
     struct wpk_worker_label labels[WPK_WORKER_LABELS_MAX];
     uint32_t label_count;
-    enum wpk_isa isa_max;
+    wpk_cpu_flags flags_max;
     int slot_count;           /* 0: as many as cores */
     int run_timeout_s;        /* 0: the engine's default */
     const char *gpu;          /* which one, or "emulated"; NULL: not given */
     const char *architecture; /* of GPUs to build for, "sm_90"; NULL: not given */
     const char *compiler;     /* of a GPU's builders, "nvrtc-12.9"; NULL: not given */
-    const char *cuda_dir; /* of NVRTC and ptxas; NULL: where they are found */
+    const char *cuda_dir;     /* of NVRTC and ptxas; NULL: where they are found */
     bool cpu;
     bool check; /* only say what the GPU and the compilers are */
     bool build_only;

@@ -47,7 +47,7 @@ static void a_whole_line(void **state)
     assert_int_equal(a.label_count, 2);
     assert_string_equal(a.labels[0].name, "zone");
     assert_string_equal(a.labels[0].value, "c=d"); /* the last one said */
-    assert_int_equal(a.isa_max, WPK_ISA_AVX2);
+    assert_int_equal(a.flags_max, WPK_CPU_SET_AVX2);
     wpk_arguments_fini(&a);
 }
 

@@ -58,7 +58,7 @@ static wpk_err prepare_signals(bool is_private, pid_t parent)
 static wpk_err describe_cpu(const struct wpk_arguments *a, struct wpk_device *out)
 {
     struct wpk_peak peak = {0};
-    wpk_err err = wpk_device_probe(a->isa_max, out);
+    wpk_err err = wpk_device_probe(a->flags_max, out);
     if (err == WPK_OK && wpk_peak_measure(&peak) == WPK_OK) {
         out->peak_flops_per_s = peak.flops_per_s;
         out->peak_bytes_per_s = peak.bytes_per_s;
