@@ -5,26 +5,41 @@
  *           docs/ContribOperators.md for com.microsoft */
 #include "model/operator/expand_quantize.h"
 
+#include "model/operator/operator.h"
+
 #include <stdio.h>
 #include <string.h>
 
-/* A scale or zero point: input number, or -1. */
+enum { ATTRIBUTES_MAX = 16, SIGN = 0x80 };
+
+/* A scale or zero point; value -1: none. */
 struct parameter {
     int value;
     int rank;
     int64_t extent[WPK_RANK_MAX];
 };
 
+static struct parameter parameter_like(int value, const struct wpk_graph_value *like)
+{
+    struct parameter p = {.value = value, .rank = like->rank};
+
+    memcpy(p.extent, like->extent, sizeof(p.extent));
+    return p;
+}
+
+/* The same of an input; value -1: it is left out. */
 static struct parameter parameter_of(const struct wpk_expansion *e, int input)
 {
-    const struct wpk_graph_value value = wpk_expansion_input(e, input);
-    struct parameter p = {.value = -1};
+    const struct wpk_graph_value like = wpk_expansion_input(e, input);
 
-    if (value.rank >= 0) {
-        p = (struct parameter){.value = e->node->inputs[input], .rank = value.rank};
-        memcpy(p.extent, value.extent, sizeof(p.extent));
-    }
-    return p;
+    return like.rank >= 0 ? parameter_like(e->node->inputs[input], &like)
+                          : (struct parameter){.value = -1};
+}
+
+/* An input that may be left out; -1: it is. */
+static int left_out(const struct wpk_expansion *e, int input)
+{
+    return parameter_of(e, input).value;
 }
 
 /* True if the parameter is one for all elements, one for each index of `axis`, or one for each
@@ -241,96 +256,302 @@ wpk_err wpk_expand_dynamic_quantize(struct wpk_expansion *e)
     return WPK_OK;
 }
 
-/* ---- products in i32 */
+/* ---- products in i32
+ *
+ * The sum of (a - za) (b - zb) over k is that of a b, less za times the sum of b - zb, less zb
+ * times the sum of a. The first is a product of narrow integers. The second follows from constants
+ * but for za. The third is 0 for the weights that most quantizers write, or that can be moved there. */
 
-/* Append q - zero point, in i32.   shape  zero: value -1: none */
-static int center(struct wpk_expansion *e, int q, const struct wpk_graph_value *like,
-                  const struct parameter *zero, int axis)
+/* Append a node of an operator of ONNX, or of another domain. */
+static int node_in(struct wpk_expansion *e, const char *domain, const char *op, const int *inputs,
+                   int count, const struct wpk_graph_attribute *attributes, int attribute_count,
+                   int output)
 {
-    begin(e, like->rank);
-    wpk_buf_append_text(&e->text, "i32(");
-    put_x(e, like->rank);
-    wpk_buf_append_text(&e->text, ")");
-    if (zero->value >= 0) {
-        wpk_buf_append_text(&e->text, " - i32(X1");
-        put_index(e, zero, axis, 0);
-        wpk_buf_append_text(&e->text, ")");
-    }
-    return wpk_expansion_equation(e, (int[]){q, zero->value}, zero->value >= 0 ? 2 : 1, WPK_I32,
-                                  like->rank, like->extent, -1);
+    const struct wpk_graph_node node = {.op = op,
+                                        .name = e->node->name,
+                                        .domain = domain,
+                                        .inputs = inputs,
+                                        .input_count = count,
+                                        .attributes = attributes,
+                                        .attribute_count = attribute_count};
+
+    return wpk_compose_node(&e->to, &node, output);
 }
 
-/* The operands of a product: inputs of the node, with their zero points (-1: none). */
-struct operands {
-    int a, b;
-    int a_zero, b_zero;
+static int binary(struct wpk_expansion *e, const char *op, int a, int b, int output)
+{
+    return node_in(e, "", op, (int[]){a, b}, 2, NULL, 0, output);
+}
+
+static int cast(struct wpk_expansion *e, int x, enum wpk_dtype dtype, int output)
+{
+    const struct wpk_graph_attribute to = wpk_compose_integer("to", wpk_graph_element_of(dtype));
+
+    return node_in(e, "", "Cast", &x, 1, &to, 1, output);
+}
+
+/* A constant number of i32. */
+static int integer(struct wpk_expansion *e, int32_t number)
+{
+    int32_t *data = WPK_ARENA_NEW(&e->graph->arena, int32_t, 1);
+
+    if (data == NULL) {
+        e->to.err = e->to.err == WPK_OK ? WPK_ENOMEM : e->to.err;
+        return 0;
+    }
+    *data = number;
+    return wpk_compose_constant(&e->to, WPK_I32, 0, NULL, data);
+}
+
+/* An operand of a product: its elements less a zero point. */
+struct operand {
+    int value;
+    struct wpk_graph_value like; /* its type and shape; `data` NULL: it is no constant */
+    struct parameter zero;       /* in i32; value -1: it is 0 */
+    bool is_fixed;               /* the zero point is a constant number, */
+    int64_t number;              /* this one */
 };
 
-static struct parameter zero_of(const struct wpk_expansion *e, int input)
+/* Constants of u8 become i8 less 128: a zero point of 128 is gone then.   errors  WPK_ENOMEM */
+static wpk_err shift(struct wpk_expansion *e, struct operand *o)
 {
-    return input >= 0 ? parameter_of(e, input) : (struct parameter){.value = -1};
+    int64_t count = wpk_graph_elements(&o->like);
+    const uint8_t *from = o->like.data;
+    uint8_t *to = WPK_ARENA_NEW(&e->graph->arena, uint8_t, (size_t)count + 1);
+
+    for (int64_t i = 0; to != NULL && i < count; i++) {
+        to[i] = from[i] ^ SIGN;
+    }
+    if (to != NULL) {
+        o->value = wpk_compose_constant(&e->to, WPK_I8, o->like.rank, o->like.extent, to);
+        o->like.dtype = WPK_I8;
+        o->like.data = to;
+    }
+    return to != NULL ? WPK_OK : WPK_ENOMEM;
 }
 
-/* Append op(a - a_zero, b - b_zero) in i32.   shape  *out: its value; output: -1 for a new one
- *   errors  WPK_EUNSUPPORTED other types than u8 and i8, or zero points of other shapes */
-static wpk_err product(struct wpk_expansion *e, const char *op, const struct operands *operands,
-                       int output, int *out)
+/* Describe an operand with its zero point.
+ *   shape   axis: of the zero points, if there is one for each index
+ *   errors  WPK_EUNSUPPORTED other types or shapes; WPK_ENOMEM */
+static wpk_err make_operand(struct wpk_expansion *e, int value, const struct wpk_graph_value *like,
+                            const struct parameter *zero, const struct wpk_graph_value *zero_like,
+                            int axis, struct operand *o)
 {
-    const struct wpk_graph_value a = wpk_expansion_input(e, operands->a);
-    const struct wpk_graph_value b = wpk_expansion_input(e, operands->b);
-    const struct parameter a_zero = zero_of(e, operands->a_zero);
-    const struct parameter b_zero = zero_of(e, operands->b_zero);
-    bool is_conv = strcmp(op, "Conv") == 0;
-    int a_axis = a.rank > 1 ? a.rank - 2 : 0; /* rows */
-    int b_axis = is_conv ? 0 : b.rank - 1;    /* filters, or columns */
+    bool has_zero = zero->value >= 0, shifts = false;
+    wpk_err err = WPK_OK;
 
-    if (!is_narrow(a.dtype) || !is_narrow(b.dtype)) {
+    *o = (struct operand){.value = value,
+                          .like = *like,
+                          .zero = *zero,
+                          .is_fixed = !has_zero || zero_like->data != NULL};
+    if (!is_narrow(like->dtype) || (has_zero && zero_like->dtype != like->dtype)) {
         return wpk_expansion_refuse(e, "its operands have other types than u8 and i8");
     }
-    if ((a_zero.value >= 0 && !fits(&a_zero, &a, is_conv ? WPK_RANK_MAX : a_axis, 0)) ||
-        (b_zero.value >= 0 && !fits(&b_zero, &b, b_axis, 0))) {
+    if (has_zero && !fits(zero, like, axis, 0)) {
         return wpk_expansion_refuse(e, "its zero points are neither one nor one for each row or "
                                        "column");
     }
-    const int inputs[] = {center(e, e->node->inputs[operands->a], &a, &a_zero, a_axis),
-                          center(e, e->node->inputs[operands->b], &b, &b_zero, b_axis)};
-    const struct wpk_graph_node node = {.op = op,
-                                        .name = e->node->name,
-                                        .inputs = inputs,
-                                        .input_count = 2,
-                                        .attributes = is_conv ? e->node->attributes : NULL,
-                                        .attribute_count = is_conv ? e->node->attribute_count : 0};
-    *out = wpk_compose_node(&e->to, &node, output);
-    return WPK_OK;
+    if (has_zero && o->is_fixed) {
+        o->number = (int64_t)wpk_graph_element(zero_like, 0);
+        for (int64_t i = 1; i < wpk_graph_elements(zero_like); i++) {
+            o->is_fixed = o->is_fixed && wpk_graph_element(zero_like, i) == (double)o->number;
+        }
+    }
+    if (like->data != NULL && like->dtype == WPK_U8) {
+        shifts = true;
+        o->number -= SIGN;
+        err = shift(e, o);
+    }
+    if (o->is_fixed) {
+        o->zero = (struct parameter){.value = -1};
+        o->zero.value = o->number != 0 ? integer(e, (int32_t)o->number) : -1;
+    } else {
+        o->zero.value = cast(e, o->zero.value, WPK_I32, -1);
+        o->zero.value =
+            shifts ? binary(e, "Sub", o->zero.value, integer(e, SIGN), -1) : o->zero.value;
+    }
+    return err;
+}
+
+/* The same by the node's inputs; `zero` -1: it has no zero point. */
+static wpk_err read_operand(struct wpk_expansion *e, int input, int zero, int axis,
+                            struct operand *o)
+{
+    const struct wpk_graph_value like = wpk_expansion_input(e, input);
+    const struct wpk_graph_value z =
+        zero >= 0 ? wpk_expansion_input(e, zero) : (struct wpk_graph_value){.rank = -1};
+    const struct parameter points =
+        zero >= 0 ? parameter_of(e, zero) : (struct parameter){.value = -1};
+
+    return make_operand(e, e->node->inputs[input], &like, &points, &z, axis, o);
+}
+
+/* A tensor that quantize_dynamically() has quantized, as an operand. */
+static struct operand operand_of(struct wpk_expansion *e, const struct dynamic *made,
+                                 const struct wpk_graph_value *like)
+{
+    struct operand o = {.value = made->quantized, .like = *like};
+
+    o.like.dtype = WPK_U8;
+    o.like.data = NULL;
+    o.zero.value = cast(e, made->zero, WPK_I32, -1);
+    return o;
+}
+
+/* Append an operand less its zero point, in i32. */
+static int center(struct wpk_expansion *e, const struct operand *o, int axis)
+{
+    bool has_zero = o->zero.value >= 0;
+
+    begin(e, o->like.rank);
+    wpk_buf_append_text(&e->text, "i32(");
+    put_x(e, o->like.rank);
+    wpk_buf_append_text(&e->text, has_zero ? ") - X1" : ")");
+    if (has_zero) {
+        put_index(e, &o->zero, axis, 0);
+    }
+    return wpk_expansion_equation(e, (int[]){o->value, o->zero.value}, has_zero ? 2 : 1, WPK_I32,
+                                  o->like.rank, o->like.extent, -1);
+}
+
+/* Append the sums of an operand less `zero` over axes [first, last], whose extents become 1; `axis`
+ * is that of the zero points. */
+static int sum(struct wpk_expansion *e, const struct operand *o, int first, int last,
+               const struct parameter *zero, int axis)
+{
+    int64_t extent[WPK_RANK_MAX];
+
+    begin(e, o->like.rank);
+    for (int d = first; d <= last; d++) {
+        wpk_buf_printf(&e->text, "%sr%d:%lld", d > first ? "," : "sum(", d,
+                       (long long)o->like.extent[d]);
+    }
+    wpk_buf_append_text(&e->text, ") (i32(X[");
+    for (int d = 0; d < o->like.rank; d++) {
+        bool is_summed = first <= d && d <= last;
+        extent[d] = is_summed ? 1 : o->like.extent[d];
+        wpk_buf_printf(&e->text, "%s%c%d", d > 0 ? "," : "", is_summed ? 'r' : 'd', d);
+    }
+    wpk_buf_append_text(&e->text, zero->value >= 0 ? "]) - X1" : "])");
+    if (zero->value >= 0) {
+        put_index(e, zero, axis, 0);
+    }
+    wpk_buf_append_text(&e->text, ")");
+    return wpk_expansion_equation(e, (int[]){o->value, zero->value}, zero->value >= 0 ? 2 : 1,
+                                  WPK_I32, o->like.rank, extent, -1);
+}
+
+/* a - b c; or a, if b is -1. */
+static int subtract(struct wpk_expansion *e, int a, int b, int c, int output)
+{
+    return binary(e, "Sub", a, binary(e, "Mul", b, c, -1), output);
+}
+
+/* Append the product of matrices. */
+static int multiply(struct wpk_expansion *e, const struct operand *a, const struct operand *b,
+                    int output)
+{
+    const struct parameter none = {.value = -1};
+    bool has_a = a->zero.value >= 0, has_b = b->zero.value >= 0;
+    int rows = b->like.rank - 2, columns = b->like.rank - 1; /* axes of b */
+
+    if (a->like.rank < 2 || b->like.rank < 2 ||
+        wpk_expansion_product(a->zero.extent, a->zero.rank) != 1) {
+        return binary(e, "MatMul", center(e, a, a->like.rank > 1 ? a->like.rank - 2 : 0),
+                      center(e, b, b->like.rank - 1), output);
+    }
+    int value = node_in(e, WPK_SUM_DOMAIN, "MatMul", (int[]){a->value, b->value}, 2, NULL, 0,
+                        has_a || has_b ? -1 : output);
+    if (has_a) {
+        value = subtract(e, value, a->zero.value, sum(e, b, rows, rows, &b->zero, columns),
+                         has_b ? -1 : output);
+    }
+    if (has_b) {
+        int last = a->like.rank - 1;
+        value = subtract(e, value, sum(e, a, last, last, &none, 0), b->zero.value, output);
+    }
+    return value;
+}
+
+/* True if the convolution reads elements beyond its input. */
+static bool reads_outside(const struct wpk_expansion *e)
+{
+    const struct wpk_graph_attribute *pads =
+        wpk_graph_attribute(e->node, "pads", WPK_ATTRIBUTE_INTS);
+    const char *automatic = wpk_graph_text(e->node, "auto_pad", "NOTSET");
+    bool any = strcmp(automatic, "NOTSET") != 0 && strcmp(automatic, "VALID") != 0;
+
+    for (int i = 0; pads != NULL && i < pads->count; i++) {
+        any = any || pads->integers[i] != 0;
+    }
+    return any;
+}
+
+/* Append the convolution: what lies outside is the zero point. */
+static int convolve(struct wpk_expansion *e, const struct operand *a, const struct operand *b,
+                    int output)
+{
+    struct wpk_graph_attribute attributes[ATTRIBUTES_MAX + 1];
+    int count =
+        e->node->attribute_count < ATTRIBUTES_MAX ? e->node->attribute_count : ATTRIBUTES_MAX;
+    int64_t extent[WPK_RANK_MAX];
+    bool has_a = a->zero.value >= 0;
+
+    memcpy(attributes, e->node->attributes, (size_t)count * sizeof(*attributes));
+    if (b->zero.value >= 0 || (!a->is_fixed && reads_outside(e))) {
+        const int centered[] = {center(e, a, 0), center(e, b, 0)};
+        return node_in(e, "", "Conv", centered, 2, attributes, count, output);
+    }
+    attributes[count++] = wpk_compose_integer("outside", a->number);
+    int value = node_in(e, WPK_SUM_DOMAIN, "Conv", (int[]){a->value, b->value}, 2, attributes,
+                        count, has_a ? -1 : output);
+    if (has_a) {
+        for (int d = 0; d < b->like.rank; d++) {
+            extent[d] = d == 1 ? b->like.extent[0] : 1;
+        }
+        int sums = sum(e, b, 1, b->like.rank - 1, &b->zero, 0);
+        sums = wpk_compose_reshape(&e->to, sums, "sums", b->like.rank, extent, -1);
+        value = subtract(e, value, a->zero.value, sums, output);
+    }
+    return value;
+}
+
+/* Append the product of inputs a and b with these zero points (-1: none).
+ *   shape   *out: its value; output: -1 for a new one
+ *   errors  those of read_operand */
+static wpk_err product(struct wpk_expansion *e, bool is_conv, const int inputs[4], int output,
+                       int *out)
+{
+    const int a_rank = wpk_expansion_input(e, inputs[0]).rank;
+    const int b_rank = wpk_expansion_input(e, inputs[1]).rank;
+    struct operand a, b;
+
+    wpk_err err = read_operand(e, inputs[0], inputs[2],
+                               is_conv      ? WPK_RANK_MAX
+                               : a_rank > 1 ? a_rank - 2
+                                            : 0,
+                               &a);
+    if (err == WPK_OK) {
+        err = read_operand(e, inputs[1], inputs[3], is_conv ? 0 : b_rank - 1, &b);
+    }
+    if (err == WPK_OK) {
+        *out = is_conv ? convolve(e, &a, &b, output) : multiply(e, &a, &b, output);
+    }
+    return err;
 }
 
 wpk_err wpk_expand_matmul_integer(struct wpk_expansion *e)
 {
     int unused;
 
-    return product(e, "MatMul", &(struct operands){0, 1, 2, 3}, wpk_expansion_output(e, 0),
-                   &unused);
+    return product(e, false, (int[]){0, 1, 2, 3}, wpk_expansion_output(e, 0), &unused);
 }
 
 wpk_err wpk_expand_conv_integer(struct wpk_expansion *e)
 {
     int unused;
 
-    return product(e, "Conv", &(struct operands){0, 1, 2, 3}, wpk_expansion_output(e, 0), &unused);
-}
-
-/* Append a node of an operator of ONNX. */
-static int node_of(struct wpk_expansion *e, const char *op, const int *inputs, int count,
-                   const struct wpk_graph_attribute *attribute, int output)
-{
-    const struct wpk_graph_node node = {.op = op,
-                                        .name = e->node->name,
-                                        .inputs = inputs,
-                                        .input_count = count,
-                                        .attributes = attribute,
-                                        .attribute_count = attribute != NULL};
-
-    return wpk_compose_node(&e->to, &node, output);
+    return product(e, true, (int[]){0, 1, 2, 3}, wpk_expansion_output(e, 0), &unused);
 }
 
 /* Make a scale of one element, or of one an index, a tensor that broadcasts along `axis` of `rank`.
@@ -348,14 +569,6 @@ static int spread(struct wpk_expansion *e, int value, const struct parameter *p,
     return wpk_compose_reshape(&e->to, value, "scale", rank, extent, -1);
 }
 
-/* Append a Cast. */
-static int cast(struct wpk_expansion *e, int x, enum wpk_dtype dtype, int output)
-{
-    const struct wpk_graph_attribute to = wpk_compose_integer("to", wpk_graph_element_of(dtype));
-
-    return node_of(e, "Cast", &x, 1, &to, output);
-}
-
 /* Append the output of a quantized product: its sums times a factor, rounded to the type of the
  * zero point. Every step is a node of its own: an epilogue of the product takes them all. */
 static wpk_err requantize(struct wpk_expansion *e, int sums, int rank)
@@ -371,16 +584,16 @@ static wpk_err requantize(struct wpk_expansion *e, int sums, int rank)
         return wpk_expansion_refuse(e, "its scales are not one number, or of its weights one for "
                                        "each column");
     }
-    int factor = node_of(e, "Mul", (int[]){a.value, b.value}, 2, NULL, -1);
-    factor = node_of(e, "Div", (int[]){factor, y.value}, 2, NULL, -1);
+    int factor = binary(e, "Mul", a.value, b.value, -1);
+    factor = binary(e, "Div", factor, y.value, -1);
     if (rank > 0 && b.rank == 1 && b.extent[0] > 1) {
         factor = spread(e, factor, &b, 1, rank);
     }
     int real = cast(e, sums, WPK_F32, -1);
-    real = node_of(e, "Mul", (int[]){real, factor}, 2, NULL, -1);
+    real = binary(e, "Mul", real, factor, -1);
     real = wpk_compose_unary(&e->to, "Round", real);
     int shift = cast(e, e->node->inputs[Y_ZERO], WPK_F32, -1);
-    real = node_of(e, "Add", (int[]){real, shift}, 2, NULL, -1);
+    real = binary(e, "Add", real, shift, -1);
     (void)cast(e, real, zero.dtype, wpk_expansion_output(e, 0));
     return WPK_OK;
 }
@@ -389,7 +602,7 @@ wpk_err wpk_expand_qlinear_matmul(struct wpk_expansion *e)
 {
     int sums = 0;
 
-    wpk_err err = product(e, "MatMul", &(struct operands){0, 3, 2, 5}, -1, &sums);
+    wpk_err err = product(e, false, (int[]){0, 3, 2, 5}, -1, &sums);
     return err == WPK_OK ? requantize(e, sums, 0) : err;
 }
 
@@ -399,14 +612,14 @@ wpk_err wpk_expand_qlinear_conv(struct wpk_expansion *e)
     const struct wpk_graph_value w = wpk_expansion_input(e, 3);
     int sums = 0;
 
-    wpk_err err = product(e, "Conv", &(struct operands){0, 3, 2, 5}, -1, &sums);
+    wpk_err err = product(e, true, (int[]){0, 3, 2, 5}, -1, &sums);
     if (err == WPK_OK && bias.rank >= 0) {
         const struct parameter p = parameter_of(e, 8);
         if (bias.dtype != WPK_I32 || bias.rank != 1) {
             return wpk_expansion_refuse(e, "its bias is no list of i32");
         }
         int spreads = spread(e, p.value, &p, 1, w.rank);
-        sums = node_of(e, "Add", (int[]){sums, spreads}, 2, NULL, -1);
+        sums = binary(e, "Add", sums, spreads, -1);
     }
     return err == WPK_OK ? requantize(e, sums, w.rank) : err;
 }
@@ -417,12 +630,12 @@ wpk_err wpk_expand_qlinear_conv(struct wpk_expansion *e)
 static wpk_err scale_sums(struct wpk_expansion *e, int sums, int a_scale, int b_scale, int bias)
 {
     int output = wpk_expansion_output(e, 0);
-    int factor = node_of(e, "Mul", (int[]){a_scale, b_scale}, 2, NULL, -1);
+    int factor = binary(e, "Mul", a_scale, b_scale, -1);
     int real = cast(e, sums, WPK_F32, -1);
 
-    real = node_of(e, "Mul", (int[]){real, factor}, 2, NULL, bias >= 0 ? -1 : output);
+    real = binary(e, "Mul", real, factor, bias >= 0 ? -1 : output);
     if (bias >= 0) {
-        (void)node_of(e, "Add", (int[]){real, bias}, 2, NULL, output);
+        (void)binary(e, "Add", real, bias, output);
     }
     return WPK_OK;
 }
@@ -431,53 +644,63 @@ wpk_err wpk_expand_matmul_integer_to_float(struct wpk_expansion *e)
 {
     int sums = 0;
 
-    wpk_err err = product(e, "MatMul", &(struct operands){0, 1, 4, 5}, -1, &sums);
+    wpk_err err = product(e, false, (int[]){0, 1, 4, 5}, -1, &sums);
     return err == WPK_OK
-               ? scale_sums(e, sums, e->node->inputs[2], e->node->inputs[3], zero_of(e, 6).value)
+               ? scale_sums(e, sums, e->node->inputs[2], e->node->inputs[3], left_out(e, 6))
                : err;
 }
 
 wpk_err wpk_expand_dynamic_quantize_matmul(struct wpk_expansion *e)
 {
     const struct wpk_graph_value a = wpk_expansion_input(e, 0), b = wpk_expansion_input(e, 1);
-    const struct parameter b_zero = parameter_of(e, 3);
+    struct operand weights;
     struct dynamic made;
+    wpk_err err = WPK_OK;
 
     if (a.dtype != WPK_F32 || !is_narrow(b.dtype)) {
         return wpk_expansion_refuse(e, "its operands have other types than f32, and u8 or i8");
     }
-    if (b_zero.value >= 0 && !fits(&b_zero, &b, b.rank - 1, 0)) {
-        return wpk_expansion_refuse(e, "its zero points are neither one nor one for each column");
-    }
     quantize_dynamically(e, e->node->inputs[0], &a, &(struct dynamic){-1, -1, -1}, &made);
-    const struct parameter a_zero = {.value = made.zero};
-    const int inputs[] = {center(e, made.quantized, &a, &a_zero, 0),
-                          center(e, e->node->inputs[1], &b, &b_zero, b.rank - 1)};
-    int sums = node_of(e, "MatMul", inputs, 2, NULL, -1);
-    return scale_sums(e, sums, made.scale, e->node->inputs[2], zero_of(e, 4).value);
+    err = read_operand(e, 1, 3, b.rank - 1, &weights);
+    if (err != WPK_OK) {
+        return err;
+    }
+    const struct operand quantized = operand_of(e, &made, &a);
+    int sums = multiply(e, &quantized, &weights, -1);
+    return scale_sums(e, sums, made.scale, e->node->inputs[2], left_out(e, 4));
 }
 
-int wpk_quantized_center(struct wpk_expansion *e, int q, int64_t k, int64_t n, int zero,
-                         int64_t zero_count)
+wpk_err wpk_quantized_read(struct wpk_expansion *e, int value, const struct wpk_graph_value *like,
+                           int zero, const struct wpk_graph_value *zero_like,
+                           struct wpk_quantized_weights *out)
 {
-    const struct wpk_graph_value like = {.rank = 2, .extent = {k, n}};
-    const struct parameter parameter = {.value = zero, .rank = 1, .extent = {zero_count}};
+    const struct parameter points = parameter_like(zero, zero_like);
+    struct operand o;
 
-    return center(e, q, &like, &parameter, 1);
+    wpk_err err = make_operand(e, value, like, &points, zero_like, 1, &o);
+    out->value = o.value;
+    out->like = o.like;
+    out->zero = o.zero.value;
+    out->zero_rank = o.zero.rank;
+    return err;
 }
 
-int wpk_quantized_product(struct wpk_expansion *e, int x, int64_t rows, int64_t k,
+int wpk_quantized_product(struct wpk_expansion *e, int x, int64_t rows,
                           const struct wpk_quantized_weights *weights)
 {
-    const struct wpk_graph_value like = {.rank = 2, .extent = {rows, k}};
+    const int64_t k = weights->like.extent[0], n = weights->like.extent[1];
+    const struct wpk_graph_value like = {.dtype = WPK_F32, .rank = 2, .extent = {rows, k}};
+    const struct operand b = {
+        .value = weights->value,
+        .like = weights->like,
+        .zero = {.value = weights->zero, .rank = weights->zero_rank, .extent = {n}}};
     struct dynamic made;
 
     quantize_dynamically(e, x, &like, &(struct dynamic){-1, -1, -1}, &made);
-    const struct parameter zero = {.value = made.zero};
-    const int operands[] = {center(e, made.quantized, &like, &zero, 0), weights->centered};
-    int sums = node_of(e, "MatMul", operands, 2, NULL, -1);
-    int factor = node_of(e, "Mul", (int[]){made.scale, weights->scale}, 2, NULL, -1);
-    return node_of(e, "Mul", (int[]){cast(e, sums, WPK_F32, -1), factor}, 2, NULL, -1);
+    const struct operand a = operand_of(e, &made, &like);
+    int sums = multiply(e, &a, &b, -1);
+    int factor = binary(e, "Mul", made.scale, weights->scale, -1);
+    return binary(e, "Mul", cast(e, sums, WPK_F32, -1), factor, -1);
 }
 
 /* Unpack constants of 4 bits, the low ones first, to u8.   shape  [rows, ceil(count / 2)]
@@ -535,10 +758,9 @@ wpk_err wpk_expand_matmul_nbits(struct wpk_expansion *e)
     int real = wpk_expansion_equation(e, (int[]){q, s, zero}, zero >= 0 ? 3 : 2, WPK_F32, 2,
                                       (int64_t[]){k, n}, -1);
     int output = wpk_expansion_output(e, 0);
-    int product_value = node_of(e, "MatMul", (int[]){e->node->inputs[0], real}, 2, NULL,
-                                bias.rank >= 0 ? -1 : output);
+    int product_value = binary(e, "MatMul", e->node->inputs[0], real, bias.rank >= 0 ? -1 : output);
     if (bias.rank >= 0) {
-        (void)node_of(e, "Add", (int[]){product_value, e->node->inputs[5]}, 2, NULL, output);
+        (void)binary(e, "Add", product_value, e->node->inputs[5], output);
     }
     return WPK_OK;
 }

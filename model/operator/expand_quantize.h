@@ -6,20 +6,26 @@
 
 #include "model/operator/expansion.h"
 
-/* Quantized weights of a product. */
+/* Quantized weights of a product, [k, n]. */
 struct wpk_quantized_weights {
-    int centered; /* value, i32 [k, n]: less their zero points */
-    int scale;    /* value, of 1 or n elements */
+    int value;
+    struct wpk_graph_value like; /* its type and shape */
+    int zero;                    /* value, in i32; -1: it is 0 */
+    int zero_rank;               /* 1: one for each column */
+    int scale;                   /* value, of 1 or n elements */
 };
 
-/* Append the nodes of weights without their zero points.
- *   shape   q: value [k, n] of u8 or i8; zero: value of `zero_count` elements, 1 or n; -1: none */
-int wpk_quantized_center(struct wpk_expansion *e, int q, int64_t k, int64_t n, int zero,
-                         int64_t zero_count);
+/* Describe weights but for their scale.
+ *   shape   zero: value of 1 or n elements; -1: none
+ *   errors  WPK_EUNSUPPORTED other types than u8 and i8; WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_quantized_read(struct wpk_expansion *e, int value,
+                                          const struct wpk_graph_value *like, int zero,
+                                          const struct wpk_graph_value *zero_like,
+                                          struct wpk_quantized_weights *out);
 
 /* Append the product of x, quantized with a scale of its own, and the weights.
  *   shape   x: value f32 [rows, k]; returns the value, f32 [rows, n] */
-int wpk_quantized_product(struct wpk_expansion *e, int x, int64_t rows, int64_t k,
+int wpk_quantized_product(struct wpk_expansion *e, int x, int64_t rows,
                           const struct wpk_quantized_weights *weights);
 
 /*   errors  WPK_EUNSUPPORTED, WPK_EINVAL with a reason; WPK_ENOSPC, WPK_ENOMEM */

@@ -32,6 +32,8 @@
 #include "model/graph.h"
 
 #define WPK_EQUATION_DOMAIN "\001equation" /* names in files have no control characters */
+/* MatMul and Conv of u8 and i8 with sums in i32; a Conv reads its attribute `outside` there. */
+#define WPK_SUM_DOMAIN "\001sum"
 #define WPK_OPERATOR_INPUTS_MAX 32 /* of a node; Sum, Max, Min and Concat of more become several */
 
 /* The rule for the output's extents. */
@@ -120,6 +122,7 @@ enum wpk_operator_output {
     WPK_OUTPUT_AS_THIRD,  /* that of input 2 */
     WPK_OUTPUT_BOOL,
     WPK_OUTPUT_I64,
+    WPK_OUTPUT_I32,
     WPK_OUTPUT_DTYPE, /* attribute dtype, or input 0's */
     WPK_OUTPUT_MASK,  /* input 0's; of part 1: bool */
     WPK_OUTPUT_WHERE, /* input 0's; of part 1: i64 */

@@ -448,6 +448,13 @@ static const struct wpk_operator operators[] = {
     EXPANDED("If", 1, 1, WPK_GRAPH_NODES_MAX, ""),
 };
 
+/* expand_quantize.c */
+static const struct wpk_operator sums[] = {
+    {"MatMul", 2, 2, WPK_KIND_MATMUL, WPK_AXES_NONE, WPK_OUTPUT_I32, "", NULL, 0, 0},
+    {"Conv", 2, 2, WPK_KIND_CONV, WPK_AXES_NONE, WPK_OUTPUT_I32,
+     "auto_pad:s dilations:I group:i kernel_shape:I outside:i pads:I strides:I", NULL, 0, 0},
+};
+
 static const struct wpk_operator microsoft[] = {
     POINTWISE("BiasGelu", 2, "", "Y[..] = gelu(X[..] + X1[..])"),
     EXPANDED("EmbedLayerNormalization", 7, 9, 3, "epsilon:f mask_index_type:i"),
@@ -562,6 +569,9 @@ const struct wpk_operator *wpk_operator_find(const char *name, const char *domai
     }
     if (strcmp(domain, WPK_LOOP_DOMAIN) == 0) {
         return find_in(loop_operators, sizeof(loop_operators) / sizeof(loop_operators[0]), name);
+    }
+    if (strcmp(domain, WPK_SUM_DOMAIN) == 0) {
+        return find_in(sums, sizeof(sums) / sizeof(sums[0]), name);
     }
     domain = strcmp(domain, "ai.onnx") == 0 ? "" : domain;
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {

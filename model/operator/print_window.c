@@ -69,6 +69,7 @@ wpk_err wpk_print_conv(struct wpk_printer *printer)
     struct wpk_graph_window w;
     struct wpk_buf *text = printer->text;
     int64_t channels = weights->extent[1];
+    int64_t outside = wpk_graph_int(printer->node, "outside", 0);
     bool is_one = channels == 1;
 
     wpk_err err =
@@ -88,17 +89,23 @@ wpk_err wpk_print_conv(struct wpk_printer *printer)
         print_kernel_axes(text, &w, channels > 1 ? "," : "");
         wpk_buf_append_text(text, ") ");
     }
-    wpk_printer_operand(printer, 0);
+    wpk_printer_factor(printer, 0);
     wpk_buf_append_text(text, "[d0,");
     print_channel(text, wpk_graph_int(printer->node, "group", 1), weights->extent[0], channels);
     print_positions(text, &w);
-    wpk_buf_append_text(text, "] * ");
-    wpk_printer_operand(printer, 1);
+    if (outside != 0) {
+        wpk_buf_printf(text, " | %lld", (long long)outside);
+    }
+    wpk_buf_append_text(text, "]");
+    wpk_printer_end_factor(printer, 0);
+    wpk_buf_append_text(text, " * ");
+    wpk_printer_factor(printer, 1);
     wpk_buf_append_text(text, channels > 1 ? "[d1,c" : "[d1,0");
     for (int d = 0; d < w.rank; d++) {
         wpk_buf_printf(text, w.kernel[d] > 1 ? ",r%d" : ",0", d);
     }
     wpk_buf_append_text(text, "]");
+    wpk_printer_end_factor(printer, 1);
     if (printer->input[2] != NULL) {
         wpk_buf_append_text(text, " + ");
         wpk_printer_operand(printer, 2);
@@ -454,14 +461,16 @@ wpk_err wpk_print_matmul(struct wpk_printer *printer)
 
     wpk_printer_output(printer);
     wpk_buf_printf(printer->text, "sum(k:%lld) ", (long long)a->extent[a->rank - 1]);
-    wpk_printer_operand(printer, 0);
+    wpk_printer_factor(printer, 0);
     wpk_buf_append_text(printer->text, "[");
     print_batch(printer, a, batch);
     if (a->rank > 1) {
         wpk_buf_printf(printer->text, "d%d,", batch);
     }
-    wpk_buf_append_text(printer->text, "k] * ");
-    wpk_printer_operand(printer, 1);
+    wpk_buf_append_text(printer->text, "k]");
+    wpk_printer_end_factor(printer, 0);
+    wpk_buf_append_text(printer->text, " * ");
+    wpk_printer_factor(printer, 1);
     wpk_buf_append_text(printer->text, "[");
     print_batch(printer, b, batch);
     wpk_buf_append_text(printer->text, "k");
@@ -469,6 +478,7 @@ wpk_err wpk_print_matmul(struct wpk_printer *printer)
         wpk_buf_printf(printer->text, ",d%d", printer->out->rank - 1);
     }
     wpk_buf_append_text(printer->text, "]");
+    wpk_printer_end_factor(printer, 1);
     return WPK_OK;
 }
 

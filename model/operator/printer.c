@@ -15,6 +15,24 @@ void wpk_printer_operand(struct wpk_printer *printer, int input)
     }
 }
 
+static bool is_widened(const struct wpk_printer *printer, int input)
+{
+    enum wpk_dtype dtype = printer->input[input]->dtype;
+
+    return printer->op->output == WPK_OUTPUT_I32 && (dtype == WPK_U8 || dtype == WPK_I8);
+}
+
+void wpk_printer_factor(struct wpk_printer *printer, int input)
+{
+    wpk_buf_append_text(printer->text, is_widened(printer, input) ? "i32(" : "");
+    wpk_printer_operand(printer, input);
+}
+
+void wpk_printer_end_factor(struct wpk_printer *printer, int input)
+{
+    wpk_buf_append_text(printer->text, is_widened(printer, input) ? ")" : "");
+}
+
 void wpk_printer_axes(struct wpk_printer *printer)
 {
     wpk_buf_append_text(printer->text, "[");

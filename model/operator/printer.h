@@ -19,6 +19,10 @@ struct wpk_printer {
 
 /* Append "X", "X1", ... and note that the equation loads it. */
 void wpk_printer_operand(struct wpk_printer *printer, int input);
+/* Append the beginning of a factor, "X", or "i32(X" of a narrow integer whose product is summed in
+ * i32; and what comes behind the factor's indices. */
+void wpk_printer_factor(struct wpk_printer *printer, int input);
+void wpk_printer_end_factor(struct wpk_printer *printer, int input);
 /* Append "[d0,d1,...]", the output's axes. */
 void wpk_printer_axes(struct wpk_printer *printer);
 /* Append "Y[d0,d1,...] = ". */

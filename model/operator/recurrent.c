@@ -144,15 +144,35 @@ static int64_t parameters_of(const struct recurrent *r, int input)
 static struct wpk_quantized_weights quantized_weights(struct recurrent *r, int input,
                                                       int64_t direction, int64_t k)
 {
+    struct wpk_quantized_weights out;
     const int scale = input == W ? W_SCALE : R_SCALE;
     const int64_t n = r->gates * r->hidden;
     const int64_t scales = parameters_of(r, scale), zeros = parameters_of(r, scale + 1);
-    int q = direction_of(r, input, direction, 2, (int64_t[]){k, n});
+    const struct wpk_graph_value *whole = wpk_graph_input(r->graph, r->node, input);
+    const struct wpk_graph_value *points = wpk_graph_input(r->graph, r->node, scale + 1);
+    struct wpk_graph_value like = {.dtype = whole->dtype, .rank = 2, .extent = {k, n}};
+    struct wpk_graph_value zero_like = {.rank = 1, .extent = {zeros}};
+    size_t at = (size_t)(direction * k * n);
+    int q = -1;
     int zero = zeros > 0 ? direction_of(r, scale + 1, direction, 1, &zeros) : -1;
-    struct wpk_expansion e = {.to = r->to, .graph = r->graph, .node = r->node, .diag = r->diag};
-    struct wpk_quantized_weights out = {.centered = wpk_quantized_center(&e, q, k, n, zero, zeros)};
 
+    if (whole->data != NULL) {
+        like.data = (const char *)whole->data + at;
+        like.size = (size_t)(k * n);
+        q = wpk_compose_constant(&r->to, like.dtype, 2, like.extent, like.data);
+    } else {
+        q = direction_of(r, input, direction, 2, like.extent);
+    }
+    if (points != NULL) {
+        zero_like.dtype = points->dtype;
+        zero_like.size = (size_t)zeros;
+        zero_like.data =
+            points->data != NULL ? (const char *)points->data + direction * zeros : NULL;
+    }
+    struct wpk_expansion e = {.to = r->to, .graph = r->graph, .node = r->node, .diag = r->diag};
+    wpk_err err = wpk_quantized_read(&e, q, &like, zero, &zero_like, &out);
     r->to = e.to;
+    r->to.err = r->to.err == WPK_OK ? err : r->to.err;
     wpk_buf_fini(&e.text);
     out.scale = direction_of(r, scale, direction, 1, &scales);
     return out;
@@ -160,10 +180,10 @@ static struct wpk_quantized_weights quantized_weights(struct recurrent *r, int i
 
 /* x times the weights, plus z (-1: none). */
 static int multiply_quantized(struct recurrent *r, const struct wpk_quantized_weights *weights,
-                              int x, int64_t rows, int64_t k, int z)
+                              int x, int64_t rows, int z)
 {
     struct wpk_expansion e = {.to = r->to, .graph = r->graph, .node = r->node, .diag = r->diag};
-    int product = wpk_quantized_product(&e, x, rows, k, weights);
+    int product = wpk_quantized_product(&e, x, rows, weights);
 
     r->to = e.to;
     wpk_buf_fini(&e.text);
@@ -175,7 +195,7 @@ static int multiply_quantized(struct recurrent *r, const struct wpk_quantized_we
 static int multiply_state(struct recurrent *r, const struct weights *w, int h, int z)
 {
     if (r->is_quantized) {
-        return multiply_quantized(r, &w->quantized, h, r->batch, r->hidden, z);
+        return multiply_quantized(r, &w->quantized, h, r->batch, z);
     }
     return wpk_compose_product(&r->to, wpk_compose_name(&r->to, "sum"), h, w->recurrence, z);
 }
@@ -365,7 +385,7 @@ static void expand_direction(struct recurrent *r, int x, int64_t direction)
     if (r->is_quantized) {
         const struct wpk_quantized_weights w = quantized_weights(r, W, direction, r->width);
         expand_steps(r, direction,
-                     multiply_quantized(r, &w, all, rows[0], rows[1], first_bias(r, direction)));
+                     multiply_quantized(r, &w, all, rows[0], first_bias(r, direction)));
         return;
     }
     int gates = wpk_compose_product(

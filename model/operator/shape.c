@@ -58,8 +58,8 @@ static wpk_err check_types(const struct wpk_inference *in)
         if (i == 0 && in->op->kind == WPK_KIND_SELECT) {
             continue; /* the condition */
         }
-        if (is_data && input->dtype != first->dtype && strcmp(in->node->op, "Dropout") != 0 &&
-            strcmp(in->node->op, "Pow") != 0) {
+        if (is_data && in->op->output != WPK_OUTPUT_I32 && input->dtype != first->dtype &&
+            strcmp(in->node->op, "Dropout") != 0 && strcmp(in->node->op, "Pow") != 0) {
             wpk_diag_set(in->diag, "its inputs have the types %s and %s",
                          wpk_dtype_name(first->dtype), wpk_dtype_name(input->dtype));
             return WPK_EUNSUPPORTED;
@@ -73,6 +73,7 @@ static wpk_err infer_type(const struct wpk_inference *in)
     bool is_mask = in->op->output == WPK_OUTPUT_MASK && in->node->part == 1;
     bool is_where = in->op->output == WPK_OUTPUT_WHERE && in->node->part == 1;
     in->out->dtype = in->op->output == WPK_OUTPUT_BOOL || is_mask   ? WPK_BOOL
+                     : in->op->output == WPK_OUTPUT_I32             ? WPK_I32
                      : in->op->output == WPK_OUTPUT_I64 || is_where ? WPK_I64
                                                                     : in->x->dtype;
     if (in->op->kind == WPK_KIND_SELECT || in->op->output == WPK_OUTPUT_AS_SECOND) {
