@@ -475,6 +475,35 @@ static void test_direct_moved(void **state)
     wpk_model_fixture_fini(&model);
 }
 
+/* Inverse hyperbolic functions of numbers whose squares, and doubles, are infinite. */
+static void test_huge(void **state)
+{
+    static const char *const ops[] = {"Asinh", "Acosh"};
+    const double x[2] = {0x1p1023, 1};
+    const double *inputs[] = {x};
+    double y[2];
+    double *outputs[] = {y};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct wpk_model_fixture model = {.fd = 0};
+        struct wpk_graph graph;
+        struct wpk_buf problems = {0};
+        wpk_model_fixture_input(&model, "x", "f64[2]");
+        wpk_model_fixture_node(&model, ops[i], "x", "y", "");
+        wpk_model_fixture_output(&model, "y");
+        assert_int_equal(wpk_onnx_read(wpk_model_fixture_write(&model, SIZE_MAX), &graph, NULL),
+                         WPK_OK);
+        assert_int_equal(wpk_graph_infer(&graph, &problems), WPK_OK);
+        assert_int_equal(wpk_graph_interpret(&graph, inputs, outputs, NULL), WPK_OK);
+        assert_true(fabs(y[0] - 1024 * log(2)) < 1e-12);
+        assert_true(fabs(y[1] - (i == 0 ? asinh(1) : 0)) < 1e-15);
+        wpk_buf_fini(&problems);
+        wpk_graph_fini(&graph);
+        wpk_model_fixture_fini(&model);
+    }
+}
+
 /* A file cut to any length is refused with its name and a reason. */
 static void test_cut_short(void **state)
 {
@@ -500,6 +529,7 @@ int main(void)
         cmocka_unit_test(test_samples),      cmocka_unit_test(test_fold_and_interpret),
         cmocka_unit_test(test_many_inputs),  cmocka_unit_test(test_direct),
         cmocka_unit_test(test_direct_moved), cmocka_unit_test(test_cut_short),
+        cmocka_unit_test(test_huge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
