@@ -69,7 +69,7 @@ def error_of(found, wanted):
 
 
 def is_nearer(path, feeds, index, found, peer):
-    """Is an output as near to the model in f64 as ONNX Runtime's? Its functions have an absolute error of 1e-7."""
+    """True for an output that is as near to the model in f64 as ONNX Runtime's, whose functions are off by 1e-7."""
     if found.dtype.kind != "f" or found.shape != peer.shape:
         return False
     try:
