@@ -6,9 +6,10 @@
 
 Each .onnx file of a wheel in WHEELS is a model. Free extents are those of EXTENTS; a batch is 1. Inputs are smooth images
 or tones in [0, 1), small indices, masks of ones. A row says what became of the model: `refused` by check, with the
-reason; `failed` while it was tuned or run; `wrong` where an output differs by more than 1e-4 of its largest value, and
-by more than twice what ONNX Runtime differs by from itself without its optimizations; or `ok`, with the time of ONNX Runtime over ours. Quantized models are told apart. The exit code is 1 if one is wrong or
-failed. Read from the environment: CANDIDATES (4) a region and DATA (bench/data/wheels), the folder of wheels, plans and
+reason; `failed` while it was tuned or run; `wrong` where an output differs by more than 1e-4 of its largest value, and is
+further from the model in f64 (tests/oracle/onnx_f64.py, or our interpreter if that fails) than 1e-4 and than twice ONNX
+Runtime's error; or `ok`, with the time of ONNX Runtime over ours. Quantized models are told apart. The exit
+code is 1 if one is wrong or failed. Read from the environment: CANDIDATES (4) a region and DATA (bench/data/wheels), the folder of wheels, plans and
 history. The Python needs numpy, onnx and onnxruntime.
 """
 import json
@@ -24,6 +25,9 @@ import onnx
 import onnxruntime
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "tests/oracle"))
+import onnx_f64  # pylint: disable=wrong-import-position
+
 WPKCTL = ROOT / "build/bin/wpkctl"
 DIFFERENCE_MAX = 1e-4
 TUNE_S = 900
@@ -105,39 +109,63 @@ def reason(text):
     return lines[-1][:160]
 
 
-def compare(plan, path, values, data):
-    """(the largest difference as a part of an output's largest value, that of ONNX Runtime without optimizations, the
-    time of ONNX Runtime over ours)"""
+def save_inputs(values, data):
+    """({name: array}, the options of wpkctl run)"""
     inputs, words = {}, []
     for value, extents in values:
         inputs[value.name] = draw(value, extents)
-        np.save(data / "in.npy", inputs[value.name])
         file = data / ("in%d.npy" % len(inputs))
-        os.replace(data / "in.npy", file)
+        np.save(file, inputs[value.name])
         words += ["--input", "%s=%s" % (value.name, file)]
-    plain = onnxruntime.SessionOptions()
-    plain.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    sessions = [onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-                for options in (onnxruntime.SessionOptions(), plain)]
-    names = [output.name for output in sessions[0].get_outputs()]
-    wanted, other = (session.run(None, inputs) for session in sessions)
+    return inputs, words
+
+
+def run(what, words, names, data):
+    """The outputs of a plan, or of a model."""
     files = [data / ("out%d.npy" % i) for i in range(len(names))]
     outputs = [word for name, file in zip(names, files) for word in ("--output", "%s=%s" % (name, file))]
-    code, _, err = call("run", plan, *words, *outputs)
+    code, _, err = call("run", what, *words, *outputs)
     if code != 0:
         raise RuntimeError(reason(err))
-    worst = own = 0.0
-    for name, file, right, again in zip(names, files, wanted, other):
-        ours, right = np.load(file).astype(np.float64), np.asarray(right, np.float64)
+    return [np.load(file) for file in files]
+
+
+def differ(found, wanted):
+    """The largest difference of outputs, as a part of the largest value of each."""
+    worst = 0.0
+    for ours, right in zip(found, wanted):
+        ours, right = np.asarray(ours, np.float64), np.asarray(right, np.float64)
         if ours.shape != right.shape:
-            raise RuntimeError("%s has the shape %s, not %s" % (name, ours.shape, right.shape))
+            raise RuntimeError("an output has the shape %s, not %s" % (ours.shape, right.shape))
         if right.size:
-            largest = max(np.abs(right).max(), 1e-30)
-            worst = max(worst, float(np.abs(ours - right).max() / largest))
-            own = max(own, float(np.abs(again - right).max() / largest))
-    code, out, err = call("bench", plan, "--onnx", path, "--python", sys.executable, *words, "--json")
+            worst = max(worst, float(np.abs(ours - right).max() / max(np.abs(right).max(), 1e-30)))
+    return worst
+
+
+def evaluate(path, inputs, words, shapes, names, data):
+    """(the outputs in f64, whose)"""
+    try:
+        return onnx_f64.evaluate(path, inputs), "NumPy's"
+    except Exception:  # pylint: disable=broad-exception-caught; of any kind, where an operator is not known well
+        return run(path, ["--interpret", *shapes, *words], names, data), "our interpreter's"
+
+
+def compare(plan, path, values, shapes, data):
+    """(is the plan right, what is said of it)"""
+    inputs, words = save_inputs(values, data)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    peer, ours = session.run(None, inputs), run(plan, words, names, data)
+    apart = differ(ours, peer)
+    right, said = apart <= DIFFERENCE_MAX, "differs by %.1e of the largest output" % apart
+    if not right:
+        wanted, whose = evaluate(path, inputs, words, shapes, names, data)
+        own, other = differ(ours, wanted), differ(peer, wanted)
+        right = own <= max(DIFFERENCE_MAX, 2 * other)
+        said += ", from %s f64 by %.1e, ONNX Runtime by %.1e" % (whose, own, other)
+    _, out, _ = call("bench", plan, "--onnx", path, "--python", sys.executable, *words, "--json")
     ratio = json.loads(out)["engines"][1].get("ratio") if out else None
-    return worst, own, ratio
+    return right, said + "; ONNX Runtime's time is %s of ours" % ("%.2f" % ratio if ratio else "not known")
 
 
 def judge(name, path, data, candidates):
@@ -156,12 +184,10 @@ def judge(name, path, data, candidates):
         code, _, err = call("tune", path, *shapes, "--data", data / "history", "--candidates", candidates, "-o", plan)
         if code != 0:
             return "failed", reason(err)
-        worst, own, ratio = compare(plan, str(path), values, data)
+        right, said = compare(plan, str(path), values, shapes, data)
     except (RuntimeError, subprocess.TimeoutExpired, onnxruntime.capi.onnxruntime_pybind11_state.InvalidArgument) as failure:
         return "failed", str(failure)[:160]
-    said = "differs by %.1e of the largest output, ONNX Runtime from itself by %.1e; its time is %s of ours" % (
-        worst, own, "%.2f" % ratio if ratio else "not known")
-    return "ok" if worst <= max(DIFFERENCE_MAX, 2 * own) else "wrong", said
+    return "ok" if right else "wrong", said
 
 
 def main():

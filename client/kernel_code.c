@@ -12,9 +12,8 @@
 static wpk_err print_halide(struct wpk_schedule *schedule, struct wpk_buf *out,
                             struct wpk_diag *diag)
 {
-    const bool has_blocks = wpk_target_has_blocks(schedule->target);
-    const char *halide =
-        wpk_back_end_name(has_blocks ? WPK_BACK_END_halide_cuda : WPK_BACK_END_halide);
+    const bool is_gpu = wpk_target_is_gpu(schedule->target);
+    const char *halide = wpk_back_end_name(is_gpu ? WPK_BACK_END_halide_cuda : WPK_BACK_END_halide);
     bool other = strcmp(schedule->by, halide) != 0;
 
     if (other) {

@@ -5,6 +5,7 @@
 #include "common/fs.h"
 #include "common/process_limits.h"
 #include "common/suggest.h"
+#include "target/gpu/nvrtc.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -136,6 +137,7 @@ int main(int argc, char **argv)
     };
 
     struct wpk_diag diag = {0};
+    wpk_cuda_set_toolkit(getenv(WPK_CUDA_DIRECTORY_VARIABLE));
     wpk_err err = wpk_limits_raise_stack(argv, &diag);
     if (err != WPK_OK) {
         return (int)wpk_command_fail(err, &diag);

@@ -12,6 +12,7 @@
 #include "common/format.h"
 #include "common/fs.h"
 #include "schema/device.h"
+#include "target/codegen.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -229,6 +230,30 @@ static wpk_err check_threads(const struct wpk_job *job, struct wpk_diag *diag)
     return err;
 }
 
+/* The same of the back ends that the job pins, or of the first one of its kind. */
+static wpk_err check_back_ends(const struct wpk_job *job, struct wpk_diag *diag)
+{
+    unsigned wanted = 1U << wpk_back_end_first(job->kind);
+    struct wpk_diag why = {0};
+    const struct wpk_codegen *codegen;
+
+    for (int i = 0; i < job->pin_count; i++) {
+        if (strcmp(job->pins[i].gene, WPK_BACK_END_GENE) == 0) {
+            wanted = wpk_back_ends_read(job->pins[i].value) & wpk_back_ends_of(job->kind);
+        }
+    }
+    for (int i = 0; (codegen = wpk_codegen_at(i)) != NULL; i++) {
+        char version[WPK_CODEGEN_VERSION_MAX];
+        if ((wanted & 1U << i) != 0 && codegen->find(version, &why) != WPK_ENOENT) {
+            return WPK_OK;
+        }
+        if ((wanted & 1U << i) != 0) {
+            wpk_diag_set(diag, "%s: %.*s", codegen->name, WPK_DIAG_TEXT_MAX - 64, why.text);
+        }
+    }
+    return WPK_EUNSUPPORTED;
+}
+
 /* Write the plan of a model whose job is done. */
 static wpk_err write_plan(struct tune *tune, struct wpk_diag *diag)
 {
@@ -302,6 +327,7 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
             print_notice("attached to the wpkd that works on this data directory", tune);
         } else {
             err = check_threads(tune->job, &diag);
+            err = err == WPK_OK ? check_back_ends(tune->job, &diag) : err;
         }
     }
     if (err == WPK_OK) {

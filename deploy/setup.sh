@@ -25,8 +25,7 @@ packages="gcc g++ make binutils meson ninja-build pkg-config python3
     libcurl4-openssl-dev libcmocka-dev"
 case ${1:-} in
 # systemd brings systemd-analyze; installed, it neither starts anything nor becomes the init.
-test) packages="$packages clang clang-format git curl openssl python3-venv systemd zsh
-    ocl-icd-libopencl1 oclgrind pocl-opencl-icd" ;;
+test) packages="$packages clang clang-format git curl openssl python3-venv systemd zsh" ;;
 bench) packages="$packages python3-venv" ;;
 esac
 

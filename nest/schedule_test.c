@@ -287,10 +287,10 @@ static void test_blocks_and_threads_are_checked(void **state)
     (void)state;
 #define Y_GRID "stage Y root\n  block.x i step 4 exact\n  thread.x i.1\n"
     expect_same_text(Y_GRID T_SIMPLE);
-    expect_refused(Y_GRID T_SIMPLE, 1, "block.x needs a target with opencl: write parallel");
+    expect_refused(Y_GRID T_SIMPLE, 1, "block.x needs a target of a GPU: write parallel");
     expect_refused(Y_SIMPLE "stage T in Y i\n  scope shared\n  extent i 1\n  init\n  update\n"
                             "    serial j\n",
-                   2, "scope shared needs a target with opencl: write stack");
+                   2, "scope shared needs a target of a GPU: write stack");
     static const struct {
         const char *loops, *words;
         int line;

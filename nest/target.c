@@ -44,11 +44,6 @@ bool wpk_target_is_gpu(const char *target)
     return strncmp(target, CUDA, strlen(CUDA)) == 0;
 }
 
-bool wpk_target_has_blocks(const char *target)
-{
-    return wpk_target_is_gpu(target) || strstr(target, "-opencl") != NULL;
-}
-
 wpk_err wpk_target_architecture(const char *target, char *out, size_t size)
 {
     const char *name = target + strlen(CUDA);

@@ -19,8 +19,6 @@ WPK_MUST_CHECK wpk_err wpk_target_make_strict(const char *target, char out[WPK_T
 /* True if each floating operation rounds. */
 bool wpk_target_is_strict(const char *target);
 bool wpk_target_is_gpu(const char *target);
-/* True of a device that runs blocks of threads: a GPU, or Halide's OpenCL. */
-bool wpk_target_has_blocks(const char *target);
 /* Write the target as Halide spells it: a GPU's with the newest architecture that Halide knows and
  * the GPU has.
  *   errors  WPK_EUNSUPPORTED Halide knows no GPU as old */

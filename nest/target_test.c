@@ -71,9 +71,6 @@ static void test_spelling(void **state)
     assert_string_equal(out, "x86-64-linux-sse41-cuda-cuda_capability_61");
     assert_int_equal(wpk_target_spell("cuda-sm_37", out), WPK_EUNSUPPORTED);
     assert_int_equal(wpk_target_spell("cuda-", out), WPK_EUNSUPPORTED);
-    assert_true(wpk_target_has_blocks("cuda-sm_90"));
-    assert_true(wpk_target_has_blocks("x86-64-linux-opencl"));
-    assert_false(wpk_target_has_blocks("x86-64-linux-avx2"));
 }
 
 int main(void)

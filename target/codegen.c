@@ -8,16 +8,20 @@
 #include "target/gpu/print.h"
 #include "target/gpu/ptxas.h"
 #include "target/halide/accepts.h"
+#include "target/halide/halide.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* wpk-builder links it: deploy/requirements.txt pins its version. */
+/* The library is not loaded for that: deploy/requirements.txt pins the version. */
 static wpk_err find_halide(char version[WPK_CODEGEN_VERSION_MAX], struct wpk_diag *diag)
 {
-    (void)diag;
-    snprintf(version, WPK_CODEGEN_VERSION_MAX, "halide-21.0.0");
-    return WPK_OK;
+    char path[WPK_HALIDE_PATH_MAX];
+    wpk_err err = wpk_halide_find(path, diag);
+    if (err == WPK_OK) {
+        snprintf(version, WPK_CODEGEN_VERSION_MAX, "halide-21.0.0");
+    }
+    return err;
 }
 
 _Static_assert(WPK_C_COMPILER_VERSION_MAX == WPK_CODEGEN_VERSION_MAX, "a compiler's version fits");

@@ -53,6 +53,12 @@ class Records:
             os.fsync(file.fileno())
 
 
+def emulated():
+    """The emulated GPU's driver."""
+    packed = os.path.join(HERE, "lib", "libwpk-cuda-emulated.so")
+    return packed if os.path.exists(packed) else os.path.join(HERE, "..", "..", "build/tests/gpu/libwpk-cuda-emulated.so")
+
+
 def program(name):
     beside = os.path.join(HERE, "bin", name)
     return beside if os.path.exists(beside) else os.path.join(HERE, "..", "..", "build", "bin", name)
@@ -157,7 +163,7 @@ def tune(options, name, op, seconds):
 def measure(options, records):
     end = time.monotonic() + options.seconds
     if not records.has(what="floor"):
-        library = "libwpk-cuda-emulated.so" if options.gpu == "emulated" else "libcuda.so.1"
+        library = emulated() if options.gpu == "emulated" else "libcuda.so.1"
         found = floor.measure(library, 1 << 16 if options.small else COPY_BYTES, 5 if options.small else 30)
         records.add(what="floor", timed=options.gpu != "emulated", **found)
     todo = [(name, op) for name, op in ops.read(options.ops, options.small)

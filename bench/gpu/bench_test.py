@@ -2,6 +2,7 @@
 """The GPU bench, rehearsed on the emulated GPU: from the tree and from a packed folder, cut off and gone on with."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,15 +10,54 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import bench  # noqa: E402 pylint: disable=wrong-import-position
+import libraries  # noqa: E402 pylint: disable=wrong-import-position
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 SKIP = 77
 
 
-def run(script, directory, *options):
+PACKED_BYTES_MAX = 40 << 20
+GLIBC_MAX = (2, 36)  # of Debian 12
+
+
+def run(script, directory, *options, env=None):
     done = subprocess.run([script, "--gpu", "emulated", "--small", "--candidates", "2", "--seconds", "60", "--op-seconds",
-                           "10", *options, directory], capture_output=True, text=True, check=False)
+                           "10", *options, directory], capture_output=True, text=True, check=False, env=env)
     return done.returncode, done.stdout, done.stderr
+
+
+def unpack(script, directory):
+    """(the packed folder, unpacked elsewhere; the environment of a machine with Python alone)"""
+    subprocess.run([script, "pack", os.path.join(directory, "wpk-gpu")], check=True)
+    shutil.rmtree(os.path.join(directory, "wpk-gpu"))
+    archive = os.path.join(directory, "wpk-gpu.tar.xz")
+    assert os.path.getsize(archive) < PACKED_BYTES_MAX, os.path.getsize(archive)
+    elsewhere, tools = os.path.join(directory, "elsewhere"), os.path.join(directory, "tools")
+    os.mkdir(elsewhere)
+    os.mkdir(tools)
+    subprocess.run(["tar", "-C", elsewhere, "-xJf", archive], check=True)
+    for name in ("sh", "dirname", "python3"):
+        os.symlink(shutil.which(name), os.path.join(tools, name))
+    return os.path.join(elsewhere, "wpk-gpu"), {"PATH": tools, "HOME": directory}
+
+
+def check_packed(folder, env):
+    """A packed folder has all libraries but libc's, NVRTC's and Halide's."""
+    files = [os.path.join(folder, part, name) for part in ("bin", "lib") for name in os.listdir(os.path.join(folder, part))]
+    assert not [name for name in files if "nvrtc" in name or "alide" in name], files
+    for path in files:
+        said = subprocess.run(["readelf", "-V", path], capture_output=True, text=True, check=True).stdout
+        newest = max((tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([0-9.]+)", said)), default=(0,))
+        assert newest <= GLIBC_MAX, (path, newest)
+        if os.path.dirname(path).endswith("bin"):
+            said = subprocess.run(["ldd", path], capture_output=True, text=True, check=True, env={}).stdout
+            strange = [line for line in said.split("\n") if "=> /" in line and folder not in os.path.realpath(line.split()[2])
+                       and not re.match(r"\s*lib(c|m|dl|rt|pthread|resolv)\.so", line)]
+            assert not strange, (path, strange)
+    done = subprocess.run([os.path.join(folder, "run.sh"), "check", "emulated"], capture_output=True, text=True, env=env, check=False)
+    assert done.returncode == 0 and "compiler    nvrtc" in done.stdout and "halide-cuda none: no Halide" in done.stdout, done
+    os.makedirs(os.path.join(folder, "packages/nvidia/cu13/lib"))
+    assert libraries.folders([os.path.join(folder, "packages")]) == [os.path.join(folder, "packages/nvidia/cu13/lib")]
 
 
 def read(directory):
@@ -42,9 +82,9 @@ def main():
         assert bench.correlate([1, 2, 3, 4], [5, 6, 8, 7]) == 0.8 and bench.correlate([1, 1, 1], [1, 2, 3]) is None
         with open(os.path.join(data, "records.jsonl"), "a", encoding="utf-8") as file:
             file.write('{"what": "kern')  # a run was killed here
-        folder = os.path.join(directory, "folder")
-        subprocess.run([script, "pack", folder], check=True)
-        code, out, err = run(os.path.join(folder, "run.sh"), data, "--only", "c3,softmax-256MB")
+        folder, env = unpack(script, directory)
+        check_packed(folder, env)
+        code, out, err = run(os.path.join(folder, "run.sh"), data, "--only", "c3,softmax-256MB", env=env)
         assert code == 0, (code, out, err)
         second = read(data)
         assert second[:5] == first, second

@@ -227,6 +227,31 @@ static void test_each_output_counts(void **state)
     assert_false(passes(text, 1, tensors, 3));
 }
 
+/* Direct evaluation of one sum is nearly exact by luck: 16 - 16 + 2^-6 + 2^-31. */
+static void test_one_value_is_held_to_its_terms(void **state)
+{
+    static const char sum[] = "input A f32[16]\noutput C f32[1]\nC[i] = sum(k) A[k]\n";
+    static const struct {
+        float off;
+        bool passes;
+    } rows[] = {{0, true}, {0x1p-21F, true}, {-0x1p-20F, true}, {0x1p-13F, false}};
+    const struct wpk_accuracy widest = {.times_direct = 16};
+    const struct wpk_tensor_type a = {.dtype = WPK_F32, .rank = 1, .extent = {16}};
+    const struct wpk_tensor_type c = {.dtype = WPK_F32, .rank = 1, .extent = {1}};
+    float terms[16] = {[0] = 16, [7] = -16, [14] = 0x1p-6F, [15] = 0x1p-31F};
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        float value = 0x1p-6F + rows[i].off;
+        const struct wpk_check_tensor tensors[] = {{.name = "A", .type = &a, .dense = terms},
+                                                   {.name = "C", .type = &c, .dense = &value}};
+        struct wpk_check result;
+        assert_int_equal(wpk_check(sum, tensors, 1, 1, widest, WPK_CHECK_POINTS_MAX, &result, NULL),
+                         WPK_OK);
+        assert_int_equal(result.passed, rows[i].passes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +263,7 @@ int main(void)
         cmocka_unit_test(test_overflow_is_infinite),
         cmocka_unit_test(test_large_numbers_are_compared),
         cmocka_unit_test(test_each_output_counts),
+        cmocka_unit_test(test_one_value_is_held_to_its_terms),
     };
 
     return cmocka_run_group_tests_name("run_check", tests, NULL, NULL);

@@ -260,7 +260,8 @@ wpk_err wpk_expand_dynamic_quantize(struct wpk_expansion *e)
  *
  * The sum of (a - za) (b - zb) over k is that of a b, less za times the sum of b - zb, less zb
  * times the sum of a. The first is a product of narrow integers. The second follows from constants
- * but for za. The third is 0 for the weights that most quantizers write, or that can be moved there. */
+ * but for za. The third is 0 for the weights that most quantizers write, or that can be moved
+ * there. */
 
 /* Append a node of an operator of ONNX, or of another domain. */
 static int node_in(struct wpk_expansion *e, const char *domain, const char *op, const int *inputs,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/operator/interpret.h"
 
+#include "common/rng.h"
 #include "ir/reference/direct.h"
 #include "model/operator/host.h"
 #include "model/operator/loop.h"
@@ -8,6 +9,7 @@
 #include "model/operator/operator.h"
 #include "schema/convert.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +17,11 @@
 /* State of a run. */
 struct run {
     const struct wpk_graph *graph;
-    double **values;   /* [value_count]; owned where the value is computed by a node */
-    int *last;         /* [value_count] the last node that reads it; node_count for outputs */
-    int64_t iteration; /* of that loop */
-    bool direct;       /* by direct evaluation */
+    double **values;     /* [value_count]; owned where the value is computed by a node */
+    int *last;           /* [value_count] the last node that reads it; node_count for outputs */
+    int64_t iteration;   /* of that loop */
+    bool direct;         /* by direct evaluation */
+    struct wpk_rng *rng; /* of direct evaluation: moves what is rounded; NULL: nothing */
 };
 
 /* The constant as cells; its bytes have any alignment.   owns  caller frees */
@@ -150,6 +153,20 @@ static void release_after(struct run *run, int node)
 
 /* ---- loops */
 
+/* Move each f32 by at most one unit in its last place, as another order of the same sums could.
+ * Integers are exact by intent, mostly, and stay. */
+static void nudge(struct wpk_rng *rng, const struct wpk_graph_value *value, double *out)
+{
+    int64_t count = value->dtype == WPK_F32 ? wpk_graph_elements(value) : 0;
+
+    for (int64_t i = 0; i < count; i++) {
+        int64_t way = wpk_rng_between(rng, -1, 1);
+        if (isfinite(out[i]) && out[i] != trunc(out[i]) && way != 0) {
+            out[i] = nextafterf((float)out[i], way > 0 ? INFINITY : -INFINITY);
+        }
+    }
+}
+
 /* Copy what a Read, Enter or Result passes on. */
 static wpk_err move(struct run *run, const struct wpk_graph_node *node, double *out)
 {
@@ -225,6 +242,9 @@ static wpk_err run_node(struct run *run, int node, struct wpk_diag *diag)
     wpk_err err = wpk_graph_is_boundary(n)
                       ? move(run, n, values)
                       : interpret_node(run->graph, node, run->direct, run->values, values, diag);
+    if (err == WPK_OK && run->rng != NULL) {
+        nudge(run->rng, out, values);
+    }
     if (err != WPK_OK && diag != NULL && diag->field[0] == '\0') {
         snprintf(diag->field, sizeof(diag->field), "node %s (%s)", n->name, n->op);
     }
@@ -271,10 +291,10 @@ static wpk_err take_outputs(struct run *run, double *const *outputs)
     return WPK_OK;
 }
 
-static wpk_err run_model(const struct wpk_graph *graph, bool direct, const double *const *inputs,
-                         double *const *outputs, struct wpk_diag *diag)
+static wpk_err run_model(struct run run, const double *const *inputs, double *const *outputs,
+                         struct wpk_diag *diag)
 {
-    struct run run = {.graph = graph, .direct = direct};
+    const struct wpk_graph *graph = run.graph;
     wpk_err err = WPK_OK;
 
     run.values = calloc((size_t)graph->value_count + 1, sizeof(*run.values));
@@ -319,11 +339,13 @@ static wpk_err run_model(const struct wpk_graph *graph, bool direct, const doubl
 wpk_err wpk_graph_interpret(const struct wpk_graph *graph, const double *const *inputs,
                             double *const *outputs, struct wpk_diag *diag)
 {
-    return run_model(graph, false, inputs, outputs, diag);
+    return run_model((struct run){.graph = graph}, inputs, outputs, diag);
 }
 
-wpk_err wpk_graph_interpret_direct(const struct wpk_graph *graph, const double *const *inputs,
-                                   double *const *outputs, struct wpk_diag *diag)
+wpk_err wpk_graph_interpret_direct(const struct wpk_graph *graph, struct wpk_rng *rng,
+                                   const double *const *inputs, double *const *outputs,
+                                   struct wpk_diag *diag)
 {
-    return run_model(graph, true, inputs, outputs, diag);
+    return run_model((struct run){.graph = graph, .direct = true, .rng = rng}, inputs, outputs,
+                     diag);
 }

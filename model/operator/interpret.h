@@ -5,6 +5,7 @@
 #ifndef WPK_MODEL_OPERATOR_INTERPRET_H
 #define WPK_MODEL_OPERATOR_INTERPRET_H
 
+#include "common/rng.h"
 #include "model/graph.h"
 
 /* Compute one node.
@@ -29,9 +30,11 @@ WPK_MUST_CHECK wpk_err wpk_graph_interpret(const struct wpk_graph *graph,
                                            struct wpk_diag *diag);
 
 /* The same by direct evaluation (ir/reference/direct.h): each operation rounds to its declared
- * type. The error of that is what a model allows of any implementation. */
+ * type. The error of that is what a model allows of any implementation. With `rng`, which may be
+ * NULL, each f32 that a node computes moves by up to a unit in its last place: by luck direct
+ * evaluation may be exact where other orders of the same sums are not. */
 WPK_MUST_CHECK wpk_err wpk_graph_interpret_direct(const struct wpk_graph *graph,
-                                                  const double *const *inputs,
+                                                  struct wpk_rng *rng, const double *const *inputs,
                                                   double *const *outputs, struct wpk_diag *diag);
 
 #endif

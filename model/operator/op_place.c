@@ -266,6 +266,26 @@ static void print_reflected(struct border *border, int axis)
     wpk_buf_append_text(text, ")");
 }
 
+/* The elements of an axis that negative pads leave. */
+static int64_t left(const struct border *border, int axis)
+{
+    int64_t before = border->before[axis], after = border->after[axis];
+
+    return border->printer->input[0]->extent[axis] + (before < 0 ? before : 0) +
+           (after < 0 ? after : 0);
+}
+
+/* The elements that are left repeat. */
+static void print_wrapped(struct border *border, int axis)
+{
+    int64_t before = border->before[axis];
+    int64_t first = before < 0 ? -before : 0;
+
+    snprintf(border->index[axis], sizeof(border->index[axis]), "%lld+(d%d-%lld)%%%lld",
+             (long long)first, axis, (long long)(before + first), (long long)left(border, axis));
+    print_from(border, axis + 1);
+}
+
 static void print_from(struct border *border, int axis)
 {
     struct wpk_printer *printer = border->printer;
@@ -281,8 +301,7 @@ static void print_from(struct border *border, int axis)
     if (border->before[axis] == 0 && border->after[axis] == 0) {
         print_with(border, axis, "d%d", 0, 0);
     } else if (strcmp(border->mode, "wrap") == 0) {
-        print_with(border, axis, "(d%d-%lld)%%%lld", (long long)border->before[axis],
-                   (long long)printer->input[0]->extent[axis]);
+        print_wrapped(border, axis);
     } else if (strcmp(border->mode, "edge") == 0 || reflects_once(border, axis)) {
         print_sides(border, axis);
     } else {
@@ -301,7 +320,10 @@ wpk_err wpk_print_border(struct wpk_printer *printer)
     for (int d = 0; err == WPK_OK && d < x->rank; d++) {
         bool is_wider = border.before[d] > 0 || border.after[d] > 0;
         loads *= 1 + (border.before[d] > 0) + (border.after[d] > 0);
-        if (is_wider && x->extent[d] == 1 && strcmp(border.mode, "reflect") == 0) {
+        if (is_wider && left(&border, d) < 1) {
+            wpk_diag_set(printer->diag, "its pads leave no element of axis %d", d);
+            err = WPK_EINVAL;
+        } else if (is_wider && x->extent[d] == 1 && strcmp(border.mode, "reflect") == 0) {
             wpk_diag_set(printer->diag, "it reflects axis %d, which has one element", d);
             err = WPK_EINVAL;
         }

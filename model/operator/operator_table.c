@@ -207,10 +207,14 @@ static const struct wpk_operator operators[] = {
     POINTWISE("Atan", 1, "", ANGLE("select(X[..] < 0, -R[..], R[..])", "abs(X[..])")),
     POINTWISE("Sinh", 1, "", "Y[..] = (exp(X[..]) - exp(-X[..])) / 2"),
     POINTWISE("Cosh", 1, "", "Y[..] = (exp(X[..]) + exp(-X[..])) / 2"),
-    POINTWISE("Asinh", 1, "",
-              "Y[..] = select(X[..] < 0, -log(sqrt(X[..] * X[..] + 1) - X[..]), "
-              "log(sqrt(X[..] * X[..] + 1) + X[..]))"),
-    POINTWISE("Acosh", 1, "", "Y[..] = log(X[..] + sqrt(X[..] - 1) * sqrt(X[..] + 1))"),
+    /* beyond 1e9 the root is the number itself, whose square may be infinite */
+    POINTWISE(
+        "Asinh", 1, "",
+        "Y[..] = select(X[..] < 0, -1, 1) * (select(abs(X[..]) > 1e9, 0.69314718055994531, 0) "
+        "+ log(abs(X[..]) + select(abs(X[..]) > 1e9, 0, sqrt(X[..] * X[..] + 1))))"),
+    POINTWISE("Acosh", 1, "",
+              "Y[..] = select(X[..] > 1e9, 0.69314718055994531, 0) "
+              "+ log(X[..] + select(X[..] > 1e9, 0, sqrt(X[..] - 1) * sqrt(X[..] + 1)))"),
     POINTWISE("Atanh", 1, "", "Y[..] = 0.5 * log((1 + X[..]) / (1 - X[..]))"),
     POINTWISE("Add", 2, "", "Y[..] = X[..] + X1[..]"),
     POINTWISE("Sub", 2, "", "Y[..] = X[..] - X1[..]"),

@@ -8,7 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIBRARY "libnvrtc.so.12"
+/* A driver runs what is older than itself: 12 goes before 13. */
+static const char *const libraries[] = {"libnvrtc.so.12", "libnvrtc.so.13"};
+#define LIBRARIES "libnvrtc.so.12 or .13"
+#define LIBRARY_COUNT (sizeof(libraries) / sizeof(libraries[0]))
+
 #define PATH_SIZE 4096
 /* Closed, the library would leave memory of its C++ runtime behind. */
 #define OPEN_FLAGS (RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)
@@ -66,7 +70,8 @@ const char *wpk_cuda_toolkit(void)
     return set_toolkit;
 }
 
-static void *open_in_toolkit(const char *toolkit, const char **directory)
+/* Open a library in one of the toolkit's folders; *directory is the one. */
+static void *open_in_toolkit(const char *toolkit, const char *name, const char **directory)
 {
     static const char *const folders[] = {"lib64", "lib"};
     static char path[PATH_SIZE];
@@ -74,30 +79,37 @@ static void *open_in_toolkit(const char *toolkit, const char **directory)
     *directory = path;
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]) && library == NULL; i++) {
         snprintf(path, sizeof(path), "%s/%s", toolkit, folders[i]);
-        library = open_in(path, LIBRARY);
+        library = open_in(path, name);
     }
     return library;
 }
 
-/* Returns the library; *directory is where it lies, NULL if dlopen found it. */
-static void *open_library(const char **directory)
+/* Open a library where NVRTC is known to lie, or by dlopen's own search. */
+static void *open_anywhere(const char *name, const char **directory)
 {
     static const char *const directories[] = {WPK_NVRTC_DIRECTORY, "/usr/local/cuda/lib64"};
-    if (*directory != NULL) {
-        return open_in(*directory, LIBRARY);
-    }
-    const char *toolkit = wpk_cuda_toolkit();
-    if (toolkit != NULL) {
-        return open_in_toolkit(toolkit, directory);
-    }
     for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++) {
-        void *library = open_in(directories[i], LIBRARY);
+        void *library = open_in(directories[i], name);
         if (library != NULL) {
             *directory = directories[i];
             return library;
         }
     }
-    return dlopen(LIBRARY, OPEN_FLAGS);
+    return dlopen(name, OPEN_FLAGS);
+}
+
+/* Returns the library; *directory is where it lies, NULL if dlopen found it. */
+static void *open_library(const char **directory)
+{
+    const char *asked = *directory;
+    const char *toolkit = wpk_cuda_toolkit();
+    void *library = NULL;
+    for (size_t i = 0; i < LIBRARY_COUNT && library == NULL; i++) {
+        library = asked != NULL     ? open_in(asked, libraries[i])
+                  : toolkit != NULL ? open_in_toolkit(toolkit, libraries[i], directory)
+                                    : open_anywhere(libraries[i], directory);
+    }
+    return library;
 }
 
 /* The library opens its second part by name, and finds it if it is there already. NVRTC's own
@@ -115,21 +127,21 @@ wpk_err wpk_cuda_nvrtc_open(struct wpk_cuda_nvrtc *nvrtc, const char *directory,
     int major = 0, minor = 0;
     *nvrtc = (struct wpk_cuda_nvrtc){.library = open_library(&directory)};
     if (nvrtc->library == NULL) {
-        wpk_diag_set(diag, "no " LIBRARY "%s%s: run make setup-gpu",
+        wpk_diag_set(diag, "no " LIBRARIES "%s%s: run make setup-gpu",
                      directory == NULL ? "" : " in ", directory == NULL ? "" : directory);
         return WPK_ENOENT;
     }
     for (int i = 0; i < CALL_COUNT; i++) {
         void *symbol = dlsym(nvrtc->library, names[i]);
         if (symbol == NULL) {
-            wpk_diag_set(diag, LIBRARY " has no function %s", names[i]);
+            wpk_diag_set(diag, "NVRTC has no function %s", names[i]);
             wpk_cuda_nvrtc_close(nvrtc);
             return WPK_EUNSUPPORTED;
         }
         memcpy(&nvrtc->call[i], &symbol, sizeof(symbol));
     }
     if (CALL(nvrtc, Version)(&major, &minor) != 0) {
-        wpk_diag_set(diag, LIBRARY " does not say its version");
+        wpk_diag_set(diag, "NVRTC does not say its version");
         wpk_cuda_nvrtc_close(nvrtc);
         return WPK_EUNSUPPORTED;
     }

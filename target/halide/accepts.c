@@ -199,14 +199,11 @@ bool wpk_halide_accepts(const struct wpk_schedule *schedule, struct wpk_diag *di
             return false;
         }
     }
-    if (strstr(schedule->target, "-opencl") != NULL) {
-        return accepts_grid(schedule, diag);
-    }
     for (int i = 0; i < nest->loop_count; i++) {
         const struct wpk_nest_loop *loop = &nest->loop[i];
         if (is_grid(loop)) {
             wpk_diag_set_at(diag, loop->at.line, loop->at.column,
-                            "%s needs a target with opencl: write parallel, serial or unroll",
+                            "%s needs a target of a GPU: write parallel, serial or unroll",
                             wpk_bind_name(loop->binding));
             return false;
         }
@@ -215,7 +212,7 @@ bool wpk_halide_accepts(const struct wpk_schedule *schedule, struct wpk_diag *di
         const struct wpk_nest_entry *entry = &nest->entry[e];
         if (entry->scope == WPK_SCOPE_SHARED || entry->scope == WPK_SCOPE_GLOBAL) {
             wpk_diag_set_at(diag, entry->at.line, entry->at.column,
-                            "scope %s needs a target with opencl: write stack or heap",
+                            "scope %s needs a target of a GPU: write stack or heap",
                             wpk_scope_name(entry->scope));
             return false;
         }

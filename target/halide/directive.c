@@ -475,7 +475,7 @@ wpk_err wpk_directives_make(const struct wpk_schedule *schedule, struct wpk_dire
     const struct wpk_nest *nest = schedule->nest;
     struct draft draft = {.nest = nest,
                           .out = out,
-                          .device = wpk_target_has_blocks(schedule->target),
+                          .device = wpk_target_is_gpu(schedule->target),
                           .private = wpk_target_is_gpu(schedule->target)};
     *out = (struct wpk_directives){.count = 0};
     find_linear(&draft);

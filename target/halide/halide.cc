@@ -8,14 +8,14 @@
 
 #include "target/halide/halide.h"
 
+#include "nest/inside.h"
+#include "nest/reach.h"
+#include "nest/target.h"
+#include "schema/convert.h"
 #include "target/halide/directive.h"
 #include "target/halide/expression.hh"
 #include "target/halide/launch.hh"
 #include "target/halide/register.hh"
-#include "nest/target.h"
-#include "nest/inside.h"
-#include "nest/reach.h"
-#include "schema/convert.h"
 
 #include <algorithm>
 #include <map>
@@ -49,9 +49,8 @@ class Builder
   public:
     // `program`: of the schedule, expanded.
     Builder(const wpk_schedule &schedule, const wpk_program &program)
-        : program_(program), nest_(*schedule.nest), device_(wpk_target_has_blocks(schedule.target)),
-          launches_(wpk_target_is_gpu(schedule.target)),
-          fuses_(launches_ || std::strstr(schedule.target, "-fma") != nullptr)
+        : program_(program), nest_(*schedule.nest), is_gpu_(wpk_target_is_gpu(schedule.target)),
+          fuses_(is_gpu_ || std::strstr(schedule.target, "-fma") != nullptr)
     {
         if (wpk_directives_make(&schedule, &directives_) != WPK_OK ||
             wpk_nest_find_reach(schedule.nest, &program, &reach_) != WPK_OK) {
@@ -93,9 +92,8 @@ class Builder
 
     const wpk_program &program_;
     const wpk_nest &nest_;
-    const bool device_;   // with blocks of threads
-    const bool launches_; // of a GPU: a buffer is its element [0, 0, ...], behind its padding
-    const bool fuses_;    // the machine has fused multiply-adds
+    const bool is_gpu_; // a buffer is its element [0, 0, ...], behind its padding
+    const bool fuses_;  // the machine has fused multiply-adds
     wpk_directives directives_ = {};
     wpk_nest_reach reach_;
     std::vector<Tensor> tensors_;
@@ -115,7 +113,7 @@ void Builder::declare_tensors()
             int64_t stride = 1;
             for (int d = t.rank - 1; d >= 0; d--) {
                 int64_t extent = t.pad_before[d] + t.extent[d] + t.pad_after[d];
-                int64_t min = launches_ ? 0 : -t.pad_before[d];
+                int64_t min = is_gpu_ ? 0 : -t.pad_before[d];
                 out.image.dim(t.rank - 1 - d)
                     .set_bounds(static_cast<int>(min), static_cast<int>(extent))
                     .set_stride(static_cast<int>(stride));
@@ -130,7 +128,7 @@ void Builder::declare_tensors()
             if (t.dtype == WPK_F16 || t.dtype == WPK_BF16 || t.dtype == WPK_BOOL) {
                 throw Failure{std::string("literal ") + t.name + ": f16 and bool are not built"};
             }
-            if (device_) { // the host would have it
+            if (is_gpu_) { // the host would have it
                 continue;
             }
             out.literal = Halide::Buffer<void>(type_of(t.dtype), extents);
@@ -143,7 +141,7 @@ void Builder::find_parts()
 {
     for (int e = 0; e < nest_.entry_count; e++) {
         const wpk_nest_entry &entry = nest_.entry[e];
-        if (entry.stage >= 0 && entry.place.entry >= 0 && !entry.inlined && !device_) {
+        if (entry.stage >= 0 && entry.place.entry >= 0 && !entry.inlined && !is_gpu_) {
             int tensor = program_.stages[entry.stage].output;
             tensors_[static_cast<size_t>(tensor)].part = true;
         }
@@ -486,10 +484,7 @@ Halide::Pipeline Builder::build()
     if (wpk_program_is_strict(&program_)) {
         pipeline.add_custom_lowering_pass(new wpk::StrictPass(strict_));
     }
-    if (device_ && !launches_) {
-        pipeline.add_custom_lowering_pass(new wpk::BarrierPass());
-    }
-    if (launches_) {
+    if (is_gpu_) {
         pipeline.add_custom_lowering_pass(new wpk::LaunchPass(launch_arguments()));
         pipeline.add_custom_lowering_pass(new wpk::RegisterPass());
     }
@@ -524,8 +519,7 @@ std::vector<wpk::LaunchArgument> Builder::launch_arguments() const
     return arguments;
 }
 
-// The functions that a kernel for a CPU calls are in its shared object (runtime/stub.c). The object
-// of a kernel for OpenCL has Halide's runtime, which talks to the driver.
+// The functions that a kernel for a CPU calls are in its shared object (runtime/stub.c).
 Halide::Target target_of(const wpk_schedule &schedule)
 {
     char text[WPK_TARGET_MAX];
@@ -533,11 +527,10 @@ Halide::Target target_of(const wpk_schedule &schedule)
         throw Failure{std::string("Halide knows no GPU as old as ") + schedule.target};
     }
     Halide::Target target{std::string(text)};
-    for (Halide::Target::Feature f :
-         {Halide::Target::NoAsserts, Halide::Target::NoBoundsQuery, Halide::Target::UserContext}) {
+    for (Halide::Target::Feature f : {Halide::Target::NoAsserts, Halide::Target::NoBoundsQuery,
+                                      Halide::Target::UserContext, Halide::Target::NoRuntime}) {
         target.set_feature(f);
     }
-    target.set_feature(Halide::Target::NoRuntime, !target.has_feature(Halide::Target::OpenCL));
     return target;
 }
 

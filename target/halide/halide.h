@@ -1,18 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Halide behind a C interface: replays a schedule and writes an object file. Only
- * wpk-builder links it. It makes no decision of its own, and no exception leaves it. */
+/* Halide behind a C interface: replays a schedule and writes an object file. It makes no decision
+ * of its own, and no exception leaves it.
+ *
+ * The functions lie in a library that wpk-builder loads when it is asked for Halide: load.c has the
+ * three of its table by their names. Tests link them. */
 #ifndef WPK_TARGET_HALIDE_HALIDE_H
 #define WPK_TARGET_HALIDE_HALIDE_H
 
 #include "nest/schedule.h"
 #include "schema/launch_plan.h"
 
+#define WPK_HALIDE_LIBRARY "libwpk-halide.so"
+#define WPK_HALIDE_PATH_MAX 4096
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+/* Find the library: beside the program, or where it is installed. Print its path.
+ *   errors  WPK_ENOENT there is none, with the reason */
+WPK_MUST_CHECK wpk_err wpk_halide_find(char out[WPK_HALIDE_PATH_MAX], struct wpk_diag *diag);
+
+/* The library's table, its one symbol: the functions below. */
+struct wpk_halide_functions {
+    wpk_err (*warm)(const char *target, struct wpk_diag *diag);
+    wpk_err (*build)(const struct wpk_schedule *schedule, const char *symbol,
+                     const char *object_path, struct wpk_diag *diag);
+    wpk_err (*launches)(const struct wpk_schedule *schedule, const char *symbol,
+                        struct wpk_launch_plan *plan, struct wpk_buf *ptx, struct wpk_diag *diag);
+};
+
+extern const struct wpk_halide_functions wpk_halide_functions;
+
 /* Compile a small function once, so that children forked afterwards compile faster.
- *   errors  WPK_EUNSUPPORTED with Halide's message */
+ *   errors  WPK_EUNSUPPORTED with Halide's message, or why there is no Halide; so below */
 wpk_err wpk_halide_warm(const char *target, struct wpk_diag *diag);
 
 /* Compile the schedule's main program to the function `symbol` in the object file `object_path`,

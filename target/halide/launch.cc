@@ -5,31 +5,37 @@
 #include <cstdio>
 #include <map>
 
-namespace wpk {
+namespace wpk
+{
 
 using Halide::Expr;
 using namespace Halide::Internal;
 
 // ---- what is launched
 
-namespace {
+namespace
+{
 
 constexpr int reserved_bytes = 1024;
 constexpr int64_t iterations_max = 65536;
 
-int reserved(Halide::Type type) {
+int reserved(Halide::Type type)
+{
     return reserved_bytes / type.bytes();
 }
 
-Expr moved(const Expr &index, Halide::Type type) {
+Expr moved(const Expr &index, Halide::Type type)
+{
     return simplify(index + make_const(index.type(), reserved(type.element_of())));
 }
 
-ModulusRemainder moved(const ModulusRemainder &index, Halide::Type type) {
+ModulusRemainder moved(const ModulusRemainder &index, Halide::Type type)
+{
     return index + ModulusRemainder(0, reserved(type.element_of()));
 }
 
-int64_t number(const Expr &e) {
+int64_t number(const Expr &e)
+{
     auto value = as_const_int(simplify(e));
     if (!value) {
         throw Failure("the size of a launch is no number");
@@ -37,19 +43,22 @@ int64_t number(const Expr &e) {
     return *value;
 }
 
-class BlockFinder : public IRVisitor {
+class BlockFinder : public IRVisitor
+{
   public:
     bool found = false;
 
   private:
     using IRVisitor::visit;
-    void visit(const For *loop) override {
+    void visit(const For *loop) override
+    {
         found = found || loop->for_type == ForType::GPUBlock;
         IRVisitor::visit(loop);
     }
 };
 
-bool has_blocks(const For *loop) {
+bool has_blocks(const For *loop)
+{
     BlockFinder finder;
     loop->accept(&finder);
     return finder.found;
@@ -57,7 +66,8 @@ bool has_blocks(const For *loop) {
 
 } // namespace
 
-LaunchPass::LaunchPass(const std::vector<LaunchArgument> &arguments) {
+LaunchPass::LaunchPass(const std::vector<LaunchArgument> &arguments)
+{
     constexpr int64_t vector_bytes = 16;
     for (const LaunchArgument &argument : arguments) {
         if (argument.origin % vector_bytes != 0) {
@@ -67,7 +77,8 @@ LaunchPass::LaunchPass(const std::vector<LaunchArgument> &arguments) {
 }
 
 // Run a loop of the host.
-void LaunchPass::run(const For *loop) {
+void LaunchPass::run(const For *loop)
+{
     int64_t min = number(mutate(loop->min)), extent = number(mutate(loop->extent));
     if (extent > iterations_max) {
         throw Failure("the host computes too long how much memory blocks need");
@@ -77,7 +88,8 @@ void LaunchPass::run(const For *loop) {
     }
 }
 
-Stmt LaunchPass::visit(const For *loop) {
+Stmt LaunchPass::visit(const For *loop)
+{
     if (!launched_ && !has_blocks(loop)) {
         run(loop);
         return Evaluate::make(0);
@@ -89,13 +101,15 @@ Stmt LaunchPass::visit(const For *loop) {
     return mutated;
 }
 
-Stmt LaunchPass::visit(const LetStmt *let) {
+Stmt LaunchPass::visit(const LetStmt *let)
+{
     return launched_ || let->value.type().is_handle()
                ? IRMutator::visit(let)
                : mutate(substitute(let->name, let->value, let->body));
 }
 
-Stmt LaunchPass::visit(const Allocate *allocate) {
+Stmt LaunchPass::visit(const Allocate *allocate)
+{
     if (allocate->memory_type != Halide::MemoryType::GPUShared) {
         return IRMutator::visit(allocate);
     }
@@ -109,7 +123,8 @@ Stmt LaunchPass::visit(const Allocate *allocate) {
                           allocate->condition, mutate(allocate->body));
 }
 
-Stmt LaunchPass::visit(const Store *store) {
+Stmt LaunchPass::visit(const Store *store)
+{
     if (!launched_) {
         if (!store->value.type().is_int() || !store->value.type().is_scalar()) {
             throw Failure("a stage is in no launch: write loops over blocks around it");
@@ -128,7 +143,8 @@ Stmt LaunchPass::visit(const Store *store) {
                              s->predicate, moved(s->alignment, s->value.type()));
 }
 
-Expr LaunchPass::visit(const Load *load) {
+Expr LaunchPass::visit(const Load *load)
+{
     auto known = memory_.find(load->name);
     if (known != memory_.end()) {
         return make_const(load->type, known->second[number(mutate(load->index))]);
@@ -145,28 +161,23 @@ Expr LaunchPass::visit(const Load *load) {
                             l->predicate, moved(l->alignment, l->type));
 }
 
-Expr BarrierPass::visit(const Call *call) {
-    constexpr int shared = 2;
-    return call->is_intrinsic(Call::gpu_thread_barrier)
-               ? Call::make(call->type, Call::gpu_thread_barrier,
-                            {simplify(call->args[0] | shared)}, Call::Intrinsic)
-               : IRMutator::visit(call);
-}
-
 // ---- launches
 
-namespace {
+namespace
+{
 
 constexpr size_t run_arguments = 12; // state, function, 3 blocks, 3 threads, shared bytes, 3 lists
 constexpr int64_t blocks_beside_max = 65535; // along y and z: every architecture
 constexpr int64_t shared_max = 48 << 10;     // bytes that need no attribute of the function
 constexpr const char *buffer_suffix = ".buffer";
 
-class Reader : public IRVisitor {
+class Reader : public IRVisitor
+{
   public:
     Reader(const std::string &symbol, const std::vector<LaunchArgument> &arguments,
            wpk_launch_plan &plan)
-        : symbol_(symbol), plan_(plan) {
+        : symbol_(symbol), plan_(plan)
+    {
         for (const LaunchArgument &argument : arguments) {
             pointer_[argument.name] = {plan_.argument_count++, 8, argument.origin};
         }
@@ -179,9 +190,16 @@ class Reader : public IRVisitor {
     void visit(const Allocate *allocate) override;
     void visit(const Call *call) override;
     void visit(const LetStmt *let) override;
-    void visit(const Store *) override { refuse(); }
-    void visit(const For *) override { refuse(); }
-    [[noreturn]] static void refuse() {
+    void visit(const Store *) override
+    {
+        refuse();
+    }
+    void visit(const For *) override
+    {
+        refuse();
+    }
+    [[noreturn]] static void refuse()
+    {
         throw Failure("a loop is in no launch: write loops over blocks around it");
     }
     void take_launch(const Call *call);
@@ -194,7 +212,8 @@ class Reader : public IRVisitor {
     std::map<std::string, int64_t> bytes_;                // of what the host allocates
 };
 
-void Reader::visit(const Allocate *allocate) {
+void Reader::visit(const Allocate *allocate)
+{
     if (allocate->memory_type == Halide::MemoryType::Stack) { // the host's own
         IRVisitor::visit(allocate);
         return;
@@ -208,7 +227,8 @@ void Reader::visit(const Allocate *allocate) {
 }
 
 // A number that launches read.
-void Reader::visit(const LetStmt *let) {
+void Reader::visit(const LetStmt *let)
+{
     if (as_const_int(let->value)) {
         substitute(let->name, let->value, let->body).accept(this);
     } else {
@@ -216,7 +236,8 @@ void Reader::visit(const LetStmt *let) {
     }
 }
 
-void Reader::visit(const Call *call) {
+void Reader::visit(const Call *call)
+{
     if (call->name == "halide_cuda_run") {
         take_launch(call);
     } else {
@@ -226,7 +247,8 @@ void Reader::visit(const Call *call) {
 
 // A buffer that one launch writes and a later one reads is scratch memory of the plan. It is added
 // when a launch first names it.
-wpk_launch_parameter Reader::find_pointer(const std::string &name) {
+wpk_launch_parameter Reader::find_pointer(const std::string &name)
+{
     auto known = pointer_.find(name);
     if (known != pointer_.end()) {
         return known->second;
@@ -245,7 +267,8 @@ wpk_launch_parameter Reader::find_pointer(const std::string &name) {
 }
 
 // A number is passed as a structure of its own, which has to be known here.
-wpk_launch_parameter Reader::find_parameter(const Expr &argument) {
+wpk_launch_parameter Reader::find_parameter(const Expr &argument)
+{
     const Variable *variable = argument.as<Variable>();
     if (variable != nullptr) {
         return find_pointer(variable->name.substr(0, variable->name.rfind(buffer_suffix)));
@@ -261,7 +284,8 @@ wpk_launch_parameter Reader::find_parameter(const Expr &argument) {
     return {-1, bytes, *known};
 }
 
-void Reader::take_launch(const Call *call) {
+void Reader::take_launch(const Call *call)
+{
     if (plan_.launch_count == WPK_LAUNCHES_MAX) {
         throw Failure("there are too many launches");
     }
@@ -295,17 +319,19 @@ void Reader::take_launch(const Call *call) {
 
 // ---- the kernels
 
-bool is_of_name(char c) {
+bool is_of_name(char c)
+{
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$';
 }
 
 // Names of parameters and the like begin with the function's.
-void rename(std::string &ptx, const std::string &from, const std::string &to) {
+void rename(std::string &ptx, const std::string &from, const std::string &to)
+{
     for (size_t at = ptx.find(from); at != std::string::npos; at = ptx.find(from, at)) {
         size_t end = at + from.size();
-        bool whole = (at == 0 || !is_of_name(ptx[at - 1])) &&
-                     (end == ptx.size() || !is_of_name(ptx[end]) ||
-                      ptx.compare(end, 7, "_param_") == 0);
+        bool whole =
+            (at == 0 || !is_of_name(ptx[at - 1])) &&
+            (end == ptx.size() || !is_of_name(ptx[end]) || ptx.compare(end, 7, "_param_") == 0);
         if (whole) {
             ptx.replace(at, from.size(), to);
         }
@@ -314,7 +340,8 @@ void rename(std::string &ptx, const std::string &from, const std::string &to) {
 }
 
 // A compiler that knows how many threads there are gives each its share of the registers.
-void limit_threads(std::string &ptx, const wpk_launch_step &step) {
+void limit_threads(std::string &ptx, const wpk_launch_step &step)
+{
     size_t at = ptx.find(std::string(".entry ") + step.entry + "(");
     size_t body = at == std::string::npos ? at : ptx.find("\n{", at);
     if (body == std::string::npos) {
@@ -328,7 +355,8 @@ void limit_threads(std::string &ptx, const wpk_launch_step &step) {
 
 void take_launches(const Halide::Module &module, const std::string &symbol,
                    const std::vector<LaunchArgument> &arguments, wpk_launch_plan &plan,
-                   std::string &ptx) {
+                   std::string &ptx)
+{
     Reader reader(symbol, arguments, plan);
     for (const LoweredFunc &function : module.functions()) {
         function.body.accept(&reader);

@@ -5,15 +5,16 @@
 #ifndef WPK_CODEGEN_HALIDE_LAUNCH_HH
 #define WPK_CODEGEN_HALIDE_LAUNCH_HH
 
-#include "target/halide/expression.hh"
 #include "schema/launch_plan.h"
+#include "target/halide/expression.hh"
 
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
 
-namespace wpk {
+namespace wpk
+{
 
 // An argument of the program.
 struct LaunchArgument {
@@ -29,7 +30,8 @@ struct LaunchArgument {
 //   in a loop over all blocks, which runs here; and expressions that all blocks share go into them.
 // - Halide accesses four elements at once at each index that is a multiple of four. The index of an
 //   uneven buffer, whose element 0 is at no multiple of 16 bytes, counts as unknown.
-class LaunchPass : public Halide::Internal::IRMutator {
+class LaunchPass : public Halide::Internal::IRMutator
+{
   public:
     explicit LaunchPass(const std::vector<LaunchArgument> &arguments);
 
@@ -43,18 +45,10 @@ class LaunchPass : public Halide::Internal::IRMutator {
 
     void run(const Halide::Internal::For *loop);
 
-    std::set<std::string> uneven_; // names of buffers
-    bool launched_ = false; // inside of loops over blocks
+    std::set<std::string> uneven_;                             // names of buffers
+    bool launched_ = false;                                    // inside of loops over blocks
     std::map<std::string, std::map<int64_t, int64_t>> memory_; // of the host: elements, by index
     std::set<std::string> shared_;                             // names of allocations around
-};
-
-// Lets each barrier order accesses of shared memory. Halide's loops end with one that orders none,
-// which is enough on GPUs; in OpenCL stores behind it may come before loads that precede it.
-class BarrierPass : public Halide::Internal::IRMutator {
-  private:
-    using IRMutator::visit;
-    Halide::Expr visit(const Halide::Internal::Call *call) override;
 };
 
 // Fill the plan but for its architecture, and the PTX, whose functions are SYMBOL_0, SYMBOL_1, ...

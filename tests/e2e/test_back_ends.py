@@ -7,7 +7,8 @@ import shutil
 import sqlite3
 import subprocess
 
-from lib import Service, Skip, check, check_tune_json, main, need, small_job
+import gpu
+from lib import BIN, Service, Skip, check, check_tune_json, main, need, small_job
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner", "wpk-builder")
 RUN_KERNEL = os.environ.get("WPK_RUN_KERNEL", "")
@@ -130,6 +131,27 @@ def test_a_machine_without_a_compiler(box):
     _, out, err = box.run("wpk-evaluate", "--op", op, "--provider", "c", "--construct", 1)
     record = json.loads(out.splitlines()[0])["record"]
     check(record["outcome"] == "unsupported" and why in record["log"], "what it needs is said", record, err)
+
+
+def test_a_machine_without_halide(box):
+    """wpk-builder loads Halide when a back end asks for it: the others need none."""
+    need(*PROGRAMS, "wpkctl")
+    os.mkdir(box.path("bin"))
+    for program in PROGRAMS + ("wpkctl",):
+        shutil.copy(os.path.join(BIN, program), box.path("bin"))
+
+    def tune_alone(by, *options):
+        job = job_of(by, 2) if not options else gpu.job_of([gpu.PRODUCT], 2) | {"search": {"pin": {"by": by}}}
+        return box.run(box.path("bin/wpkctl"), "tune", box.write("job.json", job), "--data", box.data, "--json", *options)
+
+    for by, options in (("halide-cpu", ()), ("halide-cuda", gpu.EMULATED)):
+        code, _, err = tune_alone(by, *options)
+        check(code == 2 and by + ": no Halide: there is no libwpk-halide.so in " in err, "its lack is said at once", code, err)
+    code, out, err = tune_alone("c")
+    check(code == 0 and check_tune_json(out)["kernels"][0]["provider"] == "c/" + compiler(), "c compiles", err)
+    gpu.need_compiler(box)
+    code, out, err = tune_alone("cuda", *gpu.EMULATED)
+    check(code == 0 and check_tune_json(out)["kernels"][0]["provider"] == "cuda", "cuda compiles", out, err)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ def arrange(box):
     if not os.path.isdir(folder):
         os.mkdir(folder)
         shutil.copy(os.path.join(lib.BIN, "wpkctl"), folder)
+        os.symlink("/dev/null", os.path.join(folder, "libwpk-halide.so"))  # looked for, but not loaded
         for name in ("wpkd", "wpk-worker"):
             shutil.copy(os.path.join(HERE, "fake", name), folder)
     return os.path.join(folder, "wpkctl")

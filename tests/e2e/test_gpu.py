@@ -53,7 +53,11 @@ def test_a_toolkit_of_its_own(box):
     check(code == 0 and "nvrtc-12.9" in said, "it is there", said)
     check(re.search(r"(?m)^rates +H100$", said), "the GPU whose rates ranks assume", said)
     code, said, _ = box.run("wpk-worker", *EMULATED, "--cuda-dir", box.dir, "--check")
-    check(code != 0 and "no libnvrtc.so.12 in " + box.dir in said and "no ptxas" in said, "it is not there", said)
+    check(code != 0 and "no libnvrtc.so.12 or .13 in " + box.dir in said and "no ptxas" in said, "it is not there", said)
+    os.makedirs(box.path("newer/lib"))
+    os.symlink(toolkit + "/lib/libnvrtc.so.12", box.path("newer/lib/libnvrtc.so.13"))
+    code, said, _ = box.run("wpk-worker", *EMULATED, "--cuda-dir", box.path("newer"), "--check")
+    check("nvrtc-12.9" in said, "version 13 is opened, too", said)
     job = box.write("job.json", job_of([PRODUCT], 1))
     box.env["WPK_CUDA_DIR"] = toolkit
     tuned = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json"))["kernels"][0]

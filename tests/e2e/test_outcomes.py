@@ -120,6 +120,7 @@ def test_a_builder_that_does_not_start(box):
     for name in ("wpkctl", "wpkd", "wpk-worker", "wpk-runner"):
         shutil.copy(os.path.join(BIN, name), folder)
     os.symlink("/bin/false", os.path.join(folder, "wpk-builder"))
+    os.symlink("/dev/null", os.path.join(folder, "libwpk-halide.so"))
     code, _, err = Process(box, [os.path.join(folder, "wpkctl"), "tune", write_job(box), "--data",
                                  box.data]).wait(60)
     check(code == 1 and "wpk-worker ended: wpk-builder does not start" in err, "it is said", code, err)

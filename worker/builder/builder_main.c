@@ -24,12 +24,14 @@ static wpk_err warm_in(const char *cache_dir, const char *target, struct wpk_dia
         wpk_diag_set(diag, "no way into %s", cache_dir);
         return WPK_ESYSTEM;
     }
-    bool cuda = strcmp(target, "cuda") == 0;
+    char path[WPK_HALIDE_PATH_MAX];
     wpk_err err = WPK_OK;
-    if (cuda) {
+    if (strcmp(target, "cuda") == 0) {
         wpk_cuda_warm();
-    } else {
+    } else if (wpk_halide_find(path, diag) == WPK_OK) {
         err = wpk_halide_warm(target, diag);
+    } else {
+        wpk_log(WPK_LOG_WARN, "halide_missing", "reason=\"%s\"", diag->text);
     }
     if (fchdir(here) != 0 && err == WPK_OK) {
         wpk_diag_set(diag, "no way back from %s", cache_dir);
