@@ -65,7 +65,7 @@ static void put_index(struct wpk_expansion *e, const struct parameter *p, int ax
         wpk_buf_append_text(&e->text, d > 0 ? "," : "");
         if (p->rank == 1 && p->extent[0] == 1) {
             wpk_buf_append_text(&e->text, "0");
-        } else if (p->rank == 1) {
+        } else if (p->rank == 1 && block == 0) {
             wpk_buf_printf(&e->text, "d%d", axis);
         } else if (d == axis) {
             wpk_buf_printf(&e->text, "d%d/%lld", d, (long long)block);
@@ -226,9 +226,9 @@ static void quantize_dynamically(struct wpk_expansion *e, int x, const struct wp
 {
     struct parameter scale = {.rank = 0}, zero = {.rank = 0};
 
-    wpk_buf_append_text(&e->text, "Y[] = select(R[] == 0, 1, R[]) where R[] = (max(0, ");
+    wpk_buf_append_text(&e->text, "Y[] = select(R[] == 0, 1, R[]) where R[] = f32(f64(max(0, ");
     put_whole(e, "max", like);
-    wpk_buf_append_text(&e->text, ") - L[]) / 255; L[] = min(0, ");
+    wpk_buf_append_text(&e->text, ") - L[]) / 255); L[] = min(0, ");
     put_whole(e, "min", like);
     wpk_buf_append_text(&e->text, ")");
     scale.value = wpk_expansion_equation(e, &x, 1, WPK_F32, 0, NULL, outputs->scale);

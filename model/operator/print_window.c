@@ -20,6 +20,8 @@ static void print_position(struct wpk_buf *text, const struct wpk_graph_window *
     }
     if (w->before[d] > 0) {
         wpk_buf_printf(text, "-%lld", (long long)w->before[d]);
+    } else if (w->kernel[d] == 1 && w->after[d] > 0) {
+        wpk_buf_append_text(text, "+0"); /* the axis is longer than the input's */
     }
 }
 

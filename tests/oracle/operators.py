@@ -25,7 +25,8 @@ from peer import Fault, Refused, each, reference
 
 warnings.filterwarnings("ignore")
 CODES = {"f4": TensorProto.FLOAT, "f8": TensorProto.DOUBLE, "i4": TensorProto.INT32, "i8": TensorProto.INT64,
-         "b1": TensorProto.BOOL}
+         "b1": TensorProto.BOOL, "u1": TensorProto.UINT8, "i1": TensorProto.INT8}
+MICROSOFT = "com.microsoft"
 ALL = ("f4", "f4", "f8", "i4", "i8")
 REALS = ("f4", "f4", "f4", "f8")
 DIMS = (1, 2, 3, 4, 5, 7, 8, 11, 13, 17)
@@ -177,7 +178,7 @@ class Draw:
         nodes.append(helper.make_node(self.op, names, outs, name="node", domain=self.domain, **self.attributes))
         graph = helper.make_graph(nodes, "drawn", graph_inputs, [helper.make_empty_tensor_value_info(o) for o in outs],
                                   constants)
-        opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid("ai.onnx.ml", 3)]
+        opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid("ai.onnx.ml", 3), helper.make_opsetid(MICROSOFT, 1)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
         return onnx.shape_inference.infer_shapes(model)
 
@@ -1040,6 +1041,174 @@ def loss(d):
     d.set(reduction=d.pick([None, "mean", "sum", "none"]))
     if d.chance(0.2):
         d.set(ignore_index=int(d.rng.integers(classes)))
+
+
+# ---- quantized tensors: ONNX Runtime's bytes are wanted, but for a rare step of one
+
+NARROW = ("u1", "i1")
+
+
+def narrow(d, shape, kind, most=255):
+    """Elements of the whole type, or of a part of it."""
+    low = 0 if kind == "u1" else -128
+    return np.asarray(d.rng.integers(low, low + most + 1, tuple(shape)), kind)
+
+
+def scales(d, shape):
+    return np.asarray(d.rng.uniform(0.002, 0.05, shape), "f4")
+
+
+def zero(d, shape, kind, none=0.3):
+    """Zero points: often those that quantizers write."""
+    usual = 0 if kind == "i1" else 128
+    return np.full(shape, usual, kind) if d.chance(none) else narrow(d, shape, kind)
+
+
+@draws("QuantizeLinear", "DequantizeLinear")
+def quantize(d):
+    d.opset, kind = 21, d.pick(NARROW)
+    shape = d.shape(0 if d.chance(0.2) else 1, 4, empty=0)
+    axis = d.axis(len(shape)) if shape and d.chance(0.5) else None
+    of = () if axis is None else (shape[axis],)
+    if axis is not None and d.chance(0.3):
+        block = d.size(1, shape[axis])
+        of = tuple(-(-n // block) if i == axis % len(shape) else n for i, n in enumerate(shape))
+        d.set(block_size=block)
+    d.set(axis=axis)
+    quantizes = d.op == "QuantizeLinear"
+    d.add(d.array(shape, "f4", -4, 4) if quantizes else narrow(d, shape, kind))
+    d.add(scales(d, of), d.chance(0.8))
+    d.exact = quantizes
+    if d.chance(0.8) or kind == "i1":
+        d.add(zero(d, of, kind), d.chance(0.8))
+
+
+@draws("DynamicQuantizeLinear")
+def quantize_dynamically(d):
+    d.outputs, d.exact = 3, True
+    d.add(d.array(d.shape(1, 4, empty=0), "f4", -d.size(0, 3), d.size(0, 3) + 0.5))
+
+
+def matrices(d, kinds):
+    """Two operands of a product, the second one mostly a constant, with their zero points."""
+    m, k, n = d.size(1, 9), d.pick((1, 2, 3, 4, 7, 8, 16, 33)), d.pick((1, 2, 5, 8, 17, 32))
+    batch = tuple(d.size(1, 3) for _ in range(d.size(0, 2)))
+    left = batch + (m, k)
+    right = (batch if d.chance(0.2) else ()) + (k, n)
+    per_column = len(right) == 2 and d.chance(0.4)
+    return (narrow(d, left, kinds[0]), narrow(d, right, kinds[1]), zero(d, (), kinds[0]),
+            zero(d, (n,) if per_column else (), kinds[1], 0.6), n if per_column else None)
+
+
+@draws("MatMulInteger")
+def matmul_integer(d):
+    a, b, a_zero, b_zero, _ = matrices(d, ("u1", d.pick(NARROW)))
+    d.exact = True
+    d.add(a)
+    d.add(b, d.chance(0.8))
+    d.add(a_zero if d.chance(0.8) else None, d.chance(0.5))
+    if d.chance(0.7):
+        d.add(b_zero, d.chance(0.8))
+
+
+@draws("QLinearMatMul")
+def qlinear_matmul(d):
+    a, b, a_zero, b_zero, columns = matrices(d, ("u1", d.pick(NARROW)))
+    d.exact = True
+    for array, constant in ((a, False), (scales(d, ()), True), (a_zero, True), (b, d.chance(0.8)),
+                            (scales(d, (columns,) if columns else ()), True), (b_zero, True),
+                            (np.float32(d.rng.uniform(0.05, 2)), True), (zero(d, (), "u1"), True)):
+        d.add(array, constant)
+
+
+def quantized_window(d):
+    rank = d.size(1, 2)
+    group = d.pick((1, 1, 1, 2, 3))
+    channels, filters = group * d.size(1, 4), group * d.size(1, 4)
+    kernel = [d.size(1, 3) for _ in range(rank)]
+    d.set(strides=[d.size(1, 2) for _ in range(rank)], group=group, pads=[d.size(0, 1) for _ in range(2 * rank)])
+    return (d.size(1, 2), channels) + tuple(d.size(4, 9) for _ in range(rank)), (filters, channels // group) + tuple(kernel)
+
+
+@draws("ConvInteger")
+def conv_integer(d):
+    shape, weights = quantized_window(d)
+    d.exact = True
+    d.add(narrow(d, shape, "u1"))
+    d.add(narrow(d, weights, "u1"), d.chance(0.8))
+    d.add(zero(d, (), "u1"), d.chance(0.5))
+    d.add(zero(d, (), "u1", 0.6), d.chance(0.9))
+
+
+@draws("QLinearConv")
+def qlinear_conv(d):
+    shape, weights = quantized_window(d)
+    kind = d.pick(NARROW)
+    of = (weights[0],) if kind == "i1" and d.chance(0.5) else ()
+    d.exact = True
+    for array in (narrow(d, shape, "u1"), scales(d, ()), zero(d, (), "u1"), narrow(d, weights, kind), scales(d, of),
+                  np.zeros(of, "i1") if of else zero(d, (), kind, 0.6), np.float32(d.rng.uniform(0.05, 2)), zero(d, (), "u1")):
+        d.add(array, len(d.inputs) > 0)
+    if d.chance(0.6):
+        d.add(np.asarray(d.rng.integers(-9000, 9000, weights[0]), "i4"), True)
+
+
+@draws("MatMulIntegerToFloat", "DynamicQuantizeMatMul")
+def scaled_matmul(d):
+    d.domain = MICROSOFT
+    a, b, a_zero, b_zero, columns = matrices(d, ("u1", d.pick(NARROW)))
+    b_scale, bias = scales(d, (columns,) if columns else ()), d.array((b.shape[-1],))
+    b = b if b.ndim == 2 else b.reshape((-1,) + b.shape[-2:])[0]
+    if d.op == "DynamicQuantizeMatMul":
+        parts = ((d.array(a.shape), False), (b, True), (b_scale, True), (b_zero, True), (bias, True))
+    else:
+        parts = ((a, False), (b, True), (scales(d, ()), d.chance(0.5)), (b_scale, True), (a_zero, d.chance(0.5)),
+                 (b_zero, True), (bias, True))
+    for array, constant in parts[:len(parts) - d.size(0, 1)]:
+        d.add(array, constant)
+
+
+@draws("MatMulNBits")
+def matmul_nbits(d):
+    d.domain = MICROSOFT
+    n, blocks, block = d.pick((1, 3, 8, 17)), d.size(1, 3), d.pick((16, 32, 64))
+    k = blocks * block
+    d.set(K=k, N=n, bits=4, block_size=block)
+    d.add(d.array((d.size(1, 3), d.size(1, 4), k)[d.size(0, 1):]))
+    d.add(narrow(d, (n, blocks, block // 2), "u1"), True)
+    d.add(scales(d, (n * blocks,)), True)
+    if d.chance(0.5):
+        d.add(narrow(d, (n * ((blocks + 1) // 2),), "u1"), True)
+
+
+@draws("FusedMatMul")
+def fused_matmul(d):
+    d.domain = MICROSOFT
+    m, k, n = d.size(1, 6), d.size(1, 9), d.size(1, 8)
+    batch = tuple(d.size(1, 3) for _ in range(d.size(0, 2)))
+    a_turned, b_turned = d.size(0, 1), d.size(0, 1)
+    d.set(transA=a_turned, transB=b_turned, alpha=float(d.rng.uniform(0.1, 2)))
+    d.add(d.array(batch + ((k, m) if a_turned else (m, k))))
+    d.add(d.array(batch + ((n, k) if b_turned else (k, n))), d.chance(0.5))
+
+
+@draws("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")
+def skip_norm(d):
+    d.domain = MICROSOFT
+    shape = (d.size(1, 3), d.size(1, 5), d.pick((4, 8, 17)))
+    count = d.size(3, 4) if d.op == "SkipSimplifiedLayerNormalization" else d.size(3, 5)
+    d.set(epsilon=1e-5)
+    for i in range(count):
+        d.add(d.array(shape if i < 2 else shape[2:]), i > 1)
+
+
+@draws("BiasGelu", "FastGelu", "QuickGelu")
+def other_gelu(d):
+    d.domain = MICROSOFT
+    shape = d.shape(1, 4, empty=0)
+    d.add(d.array(shape))
+    if d.op == "BiasGelu" or (d.op == "FastGelu" and d.chance(0.5)):
+        d.add(d.array(shape[-1:]), d.chance(0.6))
 
 
 # ---- the run
