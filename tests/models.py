@@ -81,6 +81,33 @@ def tiny(side):
     return m.finish({"x": [1, 3, side, side]}, [3, 2])
 
 
+def quantized(side):
+    """A convolution between QuantizeLinear and DequantizeLinear, as exporters write it, and a product
+    whose input is quantized as it comes, as ONNX Runtime's quantize_dynamic does."""
+    m = Model()
+
+    def scale(value):
+        return m.constant(np.float32(value))
+
+    def coded(x, step, zero):
+        """Quantize and dequantize."""
+        ends = [scale(step), m.constant(np.uint8(zero))]
+        return m.add("DequantizeLinear", m.add("QuantizeLinear", x, *ends), *ends)
+
+    def whole(*shape):
+        return m.constant(m.rng.integers(-127, 128, shape).astype(np.int8))
+
+    weights = m.add("DequantizeLinear", whole(8, 3, 3, 3), m.uniform(0.001, 0.01, 8),
+                    m.constant(np.zeros(8, np.int8)), axis=0)
+    x = m.add("Conv", coded("x", 0.03, 121), weights, kernel_shape=[3, 3], pads=[1] * 4, strides=[1, 1])
+    x = coded(m.add("Relu", x), 0.02, 0)
+    x = m.add("Flatten", m.add("GlobalAveragePool", x))
+    q, step, zero = m.add_parts("DynamicQuantizeLinear", 3, x)
+    x = m.add("Cast", m.add("MatMulInteger", q, whole(8, 6), zero), to=TensorProto.FLOAT)
+    m.add("Mul", x, m.add("Mul", step, scale(0.004)))
+    return m.finish({"x": [1, 3, side, side]}, [1, 6])
+
+
 def places(side):
     """Two pointwise convolutions of one shape: a window reads the first one's output beyond its ends."""
     m = Model()
@@ -351,7 +378,7 @@ def choices(side):
     return m.finish({"x": [4, side]}, [side])
 
 
-MODELS = {"depthwise": (depthwise, 21), "choices": (choices, 6), "functions": (functions, 7), "lookup": (lookup, 5000), "where": (where, 300), "masked": (masked, 13), "odd": (odd, 161), "branches": (branches, 5), "decoder": (decoder, 5), "parts": (parts, 6), "pair": (pair, 41), "places": (places, 12), "recurrent": (recurrent, 5), "tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
+MODELS = {"depthwise": (depthwise, 21), "choices": (choices, 6), "functions": (functions, 7), "lookup": (lookup, 5000), "where": (where, 300), "masked": (masked, 13), "odd": (odd, 161), "branches": (branches, 5), "decoder": (decoder, 5), "parts": (parts, 6), "pair": (pair, 41), "places": (places, 12), "quantized": (quantized, 9), "recurrent": (recurrent, 5), "tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
 
 
 def main():

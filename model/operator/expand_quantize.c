@@ -671,6 +671,101 @@ wpk_err wpk_expand_dynamic_quantize_matmul(struct wpk_expansion *e)
     return scale_sums(e, sums, made.scale, e->node->inputs[2], left_out(e, 4));
 }
 
+/* ---- products of dequantized tensors */
+
+/* A tensor that a DequantizeLinear made: values. */
+struct dequantized {
+    int q, scale, zero; /* zero -1: none */
+    int axis;           /* of scales and zero points; -1: there is one of each */
+};
+
+/* Find how a value was dequantized. False: it was not, or by blocks. */
+static bool find_dequantized(const struct wpk_graph *graph, int value, struct dequantized *out)
+{
+    int writer = graph->values[value].writer;
+
+    if (writer < 0 || strcmp(graph->nodes[writer].domain, WPK_EQUATION_DOMAIN) != 0 ||
+        strcmp(graph->nodes[writer].op, "DequantizeLinear") != 0) {
+        return false;
+    }
+    const struct wpk_graph_node *node = &graph->nodes[writer];
+    const struct wpk_graph_value *scale = &graph->values[node->inputs[1]];
+    const char *index = strstr(wpk_graph_text(node, "text", ""), "X1[d");
+    *out = (struct dequantized){.q = node->inputs[0],
+                                .scale = node->inputs[1],
+                                .zero = node->input_count > 2 ? node->inputs[2] : -1,
+                                .axis = index != NULL ? index[strlen("X1[d")] - '0' : -1};
+    return scale->rank <= 1 && is_narrow(graph->values[out->q].dtype);
+}
+
+/* Describe an operand that was dequantized.   errors  as make_operand */
+static wpk_err dequantized_operand(struct wpk_expansion *e, const struct dequantized *d, int axis,
+                                   struct operand *o)
+{
+    const struct wpk_graph_value like = e->graph->values[d->q];
+    struct wpk_graph_value zero_like = {.rank = -1};
+    struct parameter zero = {.value = -1};
+
+    if (d->zero >= 0) {
+        zero_like = e->graph->values[d->zero];
+        zero = parameter_like(d->zero, &zero_like);
+    }
+    return make_operand(e, d->q, &like, &zero, &zero_like, axis, o);
+}
+
+/* True for a Gemm that is a product and a bias, and for the others. */
+static bool is_plain(const struct wpk_expansion *e)
+{
+    return strcmp(e->node->op, "Gemm") != 0 ||
+           (wpk_expansion_real(e, "alpha", 1) == 1 && wpk_expansion_real(e, "beta", 1) == 1 &&
+            wpk_graph_int(e->node, "transA", 0) == 0 && wpk_graph_int(e->node, "transB", 0) == 0);
+}
+
+wpk_err wpk_expand_dequantized(struct wpk_graph *graph, const struct wpk_graph_node *node)
+{
+    bool is_conv = strcmp(node->op, "Conv") == 0;
+    struct wpk_expansion e = {
+        .to = {.graph = graph, .name = node->name}, .graph = graph, .node = node};
+    struct dequantized x, w;
+    struct operand a, b;
+
+    if (node->domain[0] != '\0' ||
+        (!is_conv && strcmp(node->op, "MatMul") != 0 && strcmp(node->op, "Gemm") != 0) ||
+        node->input_count < 2 || !is_plain(&e) || node->inputs[0] < 0 || node->inputs[1] < 0 ||
+        !find_dequantized(graph, node->inputs[0], &x) ||
+        !find_dequantized(graph, node->inputs[1], &w) || x.axis >= 0 ||
+        wpk_graph_elements(&graph->values[x.scale]) != 1) {
+        return WPK_ENOENT;
+    }
+    const int rank = graph->values[w.q].rank;
+    const int columns = is_conv ? 0 : rank - 1;
+    if (rank < 2 || graph->values[x.q].rank < 2 || (w.axis >= 0 && w.axis != columns)) {
+        return WPK_ENOENT;
+    }
+    wpk_err err = dequantized_operand(&e, &x, 0, &a);
+    if (err == WPK_OK) {
+        err = dequantized_operand(&e, &w, columns, &b);
+    }
+    if (err == WPK_OK) {
+        const struct parameter scale = parameter_like(w.scale, &graph->values[w.scale]);
+        int bias = node->input_count > 2 ? node->inputs[2] : -1;
+        int output = node->outputs[0];
+        int sums = is_conv ? convolve(&e, &a, &b, -1) : multiply(&e, &a, &b, -1);
+        int factor = binary(&e, "Mul", x.scale, w.scale, -1);
+        factor = is_conv && w.axis >= 0 ? spread(&e, factor, &scale, 1, rank) : factor;
+        graph->values[output].writer = -1;
+        int real = binary(&e, "Mul", cast(&e, sums, WPK_F32, -1), factor, bias >= 0 ? -1 : output);
+        if (bias >= 0) {
+            const struct parameter addend = parameter_like(bias, &graph->values[bias]);
+            bias = is_conv ? spread(&e, bias, &addend, 1, rank) : bias;
+            (void)binary(&e, "Add", real, bias, output);
+        }
+        err = e.to.err;
+    }
+    wpk_buf_fini(&e.text);
+    return err == WPK_EUNSUPPORTED ? WPK_ENOENT : err;
+}
+
 wpk_err wpk_quantized_read(struct wpk_expansion *e, int value, const struct wpk_graph_value *like,
                            int zero, const struct wpk_graph_value *zero_like,
                            struct wpk_quantized_weights *out)

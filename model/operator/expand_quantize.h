@@ -44,6 +44,12 @@ wpk_err wpk_expand_conv_integer(struct wpk_expansion *e);
 wpk_err wpk_expand_qlinear_matmul(struct wpk_expansion *e);
 wpk_err wpk_expand_qlinear_conv(struct wpk_expansion *e);
 
+/* Append to the graph nodes that compute a Conv, MatMul or Gemm of two dequantized tensors in
+ * integers; their sums are scaled once.
+ *   errors  WPK_ENOENT the node is none; WPK_EUNSUPPORTED, WPK_ENOSPC, WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_expand_dequantized(struct wpk_graph *graph,
+                                              const struct wpk_graph_node *node);
+
 /* Of com.microsoft: products in i32 whose outputs are floats. The first one quantizes its input,
  * too; the last one has weights of 4 bits, with a scale for each block of a row. */
 wpk_err wpk_expand_dynamic_quantize_matmul(struct wpk_expansion *e);

@@ -2,6 +2,7 @@
 #include "model/operator/shape.h"
 
 #include "model/operator/expand.h"
+#include "model/operator/expand_quantize.h"
 #include "model/operator/fold.h"
 #include "model/operator/host.h"
 #include "model/operator/inference.h"
@@ -447,6 +448,12 @@ static wpk_err add_nodes(struct wpk_graph *graph, const struct wpk_graph_node *n
 {
     struct wpk_diag diag = {.text = ""};
 
+    int before = graph->node_count;
+    wpk_err done = is_known(graph, node) ? wpk_expand_dequantized(graph, node) : WPK_ENOENT;
+    if (done != WPK_ENOENT) {
+        return done;
+    }
+    graph->node_count = before;
     if (!wpk_graph_is_expanded(node)) {
         for (int i = 0; i < node->output_count; i++) {
             if (node->outputs[i] >= 0) {

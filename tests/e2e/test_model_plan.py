@@ -65,6 +65,23 @@ def test_plan_computes_the_model(box):
         check(status == 1 and "bad.wpk: " in err, "cut at %d" % at, status, err)
 
 
+def test_quantized(box):
+    """A model of both kinds of quantization: its plan computes ONNX Runtime's numbers but for a step of a
+    quantized value."""
+    folder = make_model(box, "quantized")
+    path, plan = os.path.join(folder, "quantized.onnx"), os.path.join(folder, "quantized.wpk")
+    x, y, out = (os.path.join(folder, n + ".npy") for n in ("x", "y", "out"))
+    status, said, err = box.run("wpkctl", "check", path, "--no-roofline")
+    check(status == 0 and "QuantizeLinear" in said, "it is read", said, err)
+    status, said, err = box.run("wpkctl", "tune", path, "-o", plan, "--candidates", "1", "--verify", "-q",
+                                "--data", box.path("history"), seconds=280)
+    check(status == 0 and "verified: output y" in err, "it is tuned, and verified", said, err)
+    status, said, err = box.run("wpkctl", "run", plan, "--input", "x=" + x, "--output", "y=" + out)
+    check(status == 0 and compare(out, y) <= 1e-2, "it computes what ONNX Runtime does", said, err, compare(out, y))
+    status, said, err = box.run("wpkctl", "bench", plan, "--onnx", path, "--python", PYTHON, "--json")
+    check(status in (0, 1) and "onnxruntime" in said, "beside ONNX Runtime", said, err)
+
+
 def rewritten(plan, change):
     """A copy of the plan whose first set of shapes was changed, with a right checksum."""
     with open(plan, "rb") as file:
