@@ -100,7 +100,7 @@ void wpk_model_fixture_constant(struct wpk_model_fixture *model, const char *nam
         char *end = (char *)values;
         double value = values != NULL ? strtod(values, &end) : (double)(i + 1);
         values = values != NULL ? end + (*end == ',') : NULL;
-        if (d.dtype == WPK_I64 || d.dtype == WPK_I32 || d.dtype == WPK_BOOL) {
+        if (!wpk_dtype_is_float(d.dtype)) {
             put_number(&tensor, d.dtype == WPK_I64 ? 7 : 5, (int64_t)value);
         } else if (d.dtype == WPK_F64) {
             put_varint(&tensor, (10 << 3) | 1);

@@ -95,7 +95,9 @@ static wpk_err lower(const struct wpk_graph *graph, int node, struct wpk_lowered
     if (err == WPK_OK) {
         err = parse(&printer, out);
     }
-    if (err == WPK_OK && rounds_output(&out->program)) {
+    /* Equations of quantized outputs say themselves how they round. */
+    bool says = printer.op->kind == WPK_KIND_EQUATION && wpk_dtype_size(printer.out->dtype) == 1;
+    if (err == WPK_OK && !says && rounds_output(&out->program)) {
         wpk_program_fini(&out->program);
         err = truncate_output(&out->text);
         err = err == WPK_OK ? parse(&printer, out) : err;
