@@ -13,7 +13,7 @@ import subprocess
 import time
 import xml.etree.ElementTree
 
-from lib import ROOT, Service, Skip, check, descendants, kill, main, wait_for
+from lib import BIN, ROOT, Service, Skip, check, descendants, kill, main, wait_for
 from test_model import PYTHON, compare, edit, make_model, read_npy, refused
 
 RUN_MODEL = os.environ.get("WPK_RUN_MODEL", "")
@@ -63,6 +63,16 @@ def test_plan_computes_the_model(box):
             file.write(whole[:at])
         status, said, err = box.run("wpkctl", "run", bad, "--random")
         check(status == 1 and "bad.wpk: " in err, "cut at %d" % at, status, err)
+
+
+def test_python(box):
+    """The Python package runs the plan: right outputs, errors with names, threads, a fork."""
+    folder, plan = tuned(box)
+    library = os.path.join(os.path.dirname(BIN), "runtime", "libwpk.so")
+    told = subprocess.run([PYTHON, os.path.join(ROOT, "tests/python_package.py"), plan, os.path.join(folder, "x.npy"),
+                           os.path.join(folder, "y.npy")], capture_output=True, text=True, check=False, timeout=60,
+                          env={**os.environ, "WOODPECKER_LIBRARY": library, "PYTHONDONTWRITEBYTECODE": "1"})
+    check(told.returncode == 0 and "passed" in told.stdout, "the package", told.stdout, told.stderr[-1500:])
 
 
 def test_quantized(box):

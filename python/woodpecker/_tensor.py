@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors of a plan or kernel, and the arrays that callers give for them."""
+import ctypes
+
+from ._errors import InvalidInput
+from ._library import DTYPES, TensorData, library
+
+
+class Tensor:
+    """The name, type and shape of an input or output.
+
+    Attributes
+    ----------
+    name : str
+    dtype : str
+        NumPy's name, such as ``float32``; ``bfloat16`` is given and returned as ``uint16``.
+    shape : tuple of int
+    """
+
+    def __init__(self, argument):
+        self.name = argument.name.decode()
+        self.dtype = DTYPES[argument.type.dtype]
+        self.shape = tuple(argument.type.extent[:argument.type.rank])
+        self._type = argument.type
+
+    def __repr__(self):
+        return "%s: %s%s" % (self.name, self.dtype, list(self.shape))
+
+    @property
+    def _numpy(self):
+        return "uint16" if self.dtype == "bfloat16" else self.dtype
+
+    def take(self, array, what="input", copy=False):
+        """The array as it is, if it fits; anything with DLPack becomes one. With ``copy`` a copy of one that
+        has another type or does not lie in rows.
+
+        Raises
+        ------
+        InvalidInput
+            It has another shape or type, or its elements do not lie one after the other in rows.
+        """
+        import numpy
+
+        if not isinstance(array, numpy.ndarray):
+            array = numpy.from_dlpack(array) if hasattr(array, "__dlpack__") else numpy.asarray(array)
+        if copy and array.shape == self.shape:
+            array = numpy.ascontiguousarray(array, self._numpy).reshape(self.shape)
+        if array.shape != self.shape or array.dtype != self._numpy:
+            raise InvalidInput("%s %s is %s%s, and %s%s is given" % (
+                what, self.name, self.dtype, list(self.shape), array.dtype, list(array.shape)))
+        if not array.flags.c_contiguous:
+            raise InvalidInput("%s %s does not lie in rows; numpy.ascontiguousarray makes a copy that does" % (
+                what, self.name))
+        return array
+
+    def empty(self):
+        """A new array for it, aligned to a cache line."""
+        import numpy
+
+        kind = numpy.dtype(self._numpy)
+        size = int(numpy.prod(self.shape, dtype=numpy.int64)) * kind.itemsize
+        memory = numpy.empty(size + 64, numpy.uint8)
+        begin = -memory.ctypes.data % 64
+        return memory[begin:begin + size].view(kind).reshape(self.shape)
+
+
+def bind(tensors, arrays):
+    """The library's list of these arrays."""
+    data = (TensorData * max(1, len(tensors)))()
+    for i, (tensor, array) in enumerate(zip(tensors, arrays)):
+        data[i] = TensorData(tensor.name.encode(), array.ctypes.data, array.nbytes)
+    return data
+
+
+def by_name(tensors, given, what="input", copy=False):
+    """The arrays of a dict, in the order of the tensors."""
+    known = {tensor.name for tensor in tensors}
+    wrong = [name for name in given if name not in known]
+    missing = [tensor.name for tensor in tensors if tensor.name not in given]
+    if wrong or missing:
+        raise InvalidInput("%s %s is missing" % (what, missing[0]) if missing else
+                           "there is no %s %s; there are %s" % (what, wrong[0], ", ".join(sorted(known))))
+    return [tensor.take(given[tensor.name], what, copy) for tensor in tensors]
+
+
+def physical(tensor, array):
+    """A dense array in the layout of the tensor."""
+    import numpy
+
+    lib = library()
+    if lib.wpk_layout_is_row_major(ctypes.byref(tensor._type.layout)):
+        return array
+    out = numpy.zeros(lib.wpk_tensor_type_bytes(ctypes.byref(tensor._type)), numpy.uint8)
+    lib.wpk_tensor_pack(ctypes.byref(tensor._type), array.ctypes.data, out.ctypes.data)
+    return out
