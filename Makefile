@@ -4,7 +4,7 @@
 SETUP := deploy/setup.sh
 BIN := build/bin
 
-.PHONY: all help setup setup-gpu setup-gpu-vendors demo demo-gpu check test test-all test-onnx soak bench bench-gpu bench-models bench-search bench-tune format clean
+.PHONY: all help wheel setup setup-gpu setup-gpu-vendors demo demo-gpu check test test-all test-onnx soak bench bench-gpu bench-models bench-search bench-tune format clean
 
 # A changed meson.build configures anew, which nobody has to read unless it fails.
 all: build/build.ninja ## build; the programs are in build/bin/
@@ -52,6 +52,10 @@ test: all ## every test once: most under ASan, threads under TSan, tidy; clang c
 test-all: all ## every test with gcc, clang, ASan and TSan, and the simulator's thousand seeds
 	@$(SETUP) test
 	@tests/run.py all
+
+wheel: all ## the Python package, into build/wheel/
+	@$(SETUP) wheel
+	@python/make_wheel.sh build build/wheel
 
 test-onnx: all ## ONNX's node tests, each interpreted, then tuned: passed, refused, wrong (half an hour)
 	@$(SETUP) test

@@ -5,6 +5,7 @@
 #     deploy/setup.sh          what building and tuning need
 #     deploy/setup.sh test     and what `make test` needs on top
 #     deploy/setup.sh bench    and what `make bench` does; bench/setup.sh fetches the peers
+#     deploy/setup.sh wheel    and what `make wheel` does
 #     deploy/setup.sh gpu      NVRTC, ptxas and cuda.h alone, pinned by hash, into .deps/nvrtc
 #     deploy/setup.sh gpu-vendors  cuBLASLt and cuDNN alone, into .deps/gpu-vendors (1.2 GB)
 #
@@ -26,7 +27,7 @@ packages="gcc g++ make binutils meson ninja-build pkg-config python3
 case ${1:-} in
 # systemd brings systemd-analyze; installed, it neither starts anything nor becomes the init.
 test) packages="$packages clang clang-format git curl openssl python3-venv systemd zsh" ;;
-bench) packages="$packages python3-venv" ;;
+bench | wheel) packages="$packages python3-venv" ;;
 esac
 
 . "$root/deploy/progress.sh"
@@ -189,18 +190,27 @@ unpack_gpu_vendors() {
     keep_gpu_wheels "$1" gpu-vendors
 }
 
-# Make a virtual environment for schemathesis, which tests wpkd against its OpenAPI contract. The
-# stamp is written last, so that an interrupted run starts again.
-make_test_venv() {
-    venv=$deps/test-venv
-    begin "fetching schemathesis (20 MB)"
+# Make a virtual environment: make_venv NAME REQUIREMENTS WHAT. The stamp is written last, so that an
+# interrupted run starts again.
+make_venv() {
+    venv=$deps/$1
+    begin "fetching $3"
     rm -rf "$venv"
     # The system's Python, whose venv module the package brings.
     /usr/bin/python3 -m venv "$venv" || fail "python3-venv is missing"
     "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
-        --require-hashes -r "$1" || fail "pip could not fetch the wheels of tests/requirements.txt"
+        --require-hashes -r "$2" || fail "pip could not fetch the wheels of ${2#"$root/"}"
     finished
-    cp "$1" "$venv/stamp"
+    cp "$2" "$venv/stamp"
+}
+
+# The same, unless it is there.
+need_venv() {
+    cmp -s "$2" "$deps/$1/stamp" && return
+    mkdir -p "$deps"
+    exec 9>"$deps/lock"
+    flock 9
+    cmp -s "$2" "$deps/$1/stamp" || make_venv "$@"
 }
 
 # One program out of a Debian package: installed, the package would start a server.
@@ -256,12 +266,12 @@ if ! wheels_present; then
     wheels_present || unpack_wheels
 fi
 
-if [ "${1:-}" = test ] && ! cmp -s "$root/tests/requirements.txt" "$deps/test-venv/stamp"; then
-    exec 9>"$deps/lock"
-    flock 9
-    cmp -s "$root/tests/requirements.txt" "$deps/test-venv/stamp" ||
-        make_test_venv "$root/tests/requirements.txt"
-fi
+case ${1:-} in
+test) need_venv test-venv "$root/tests/requirements.txt" "schemathesis (20 MB)" ;;
+esac
+case ${1:-} in
+test | wheel) need_venv wheel-venv "$root/python/requirements.txt" "auditwheel (2 MB)" ;;
+esac
 
 if [ "${1:-}" = test ] && [ ! -x "$deps/bin/promtool" ] && ! command -v promtool >/dev/null; then
     exec 9>"$deps/lock"

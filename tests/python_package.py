@@ -3,7 +3,7 @@
 
     python_package.py PLAN.wpk X.npy Y.npy
 
-WOODPECKER_LIBRARY names libwpk. Ends with 0 if everything is as it should be.
+WOODPECKER_LIBRARY names libwpk, for the package in python/; without it an installed one is tested. Ends with 0 if everything is as it should be.
 """
 import copy
 import ctypes
@@ -14,7 +14,8 @@ import threading
 import time
 
 started = time.perf_counter()
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
+if "WOODPECKER_LIBRARY" in os.environ:
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
 import woodpecker as wpk  # noqa: E402
 
 assert "numpy" not in sys.modules, "the import needs no NumPy"

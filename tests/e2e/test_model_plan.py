@@ -65,14 +65,35 @@ def test_plan_computes_the_model(box):
         check(status == 1 and "bad.wpk: " in err, "cut at %d" % at, status, err)
 
 
-def test_python(box):
-    """The Python package runs the plan: right outputs, errors with names, threads, a fork."""
+def check_python(box, **env):
     folder, plan = tuned(box)
-    library = os.path.join(os.path.dirname(BIN), "runtime", "libwpk.so")
     told = subprocess.run([PYTHON, os.path.join(ROOT, "tests/python_package.py"), plan, os.path.join(folder, "x.npy"),
                            os.path.join(folder, "y.npy")], capture_output=True, text=True, check=False, timeout=60,
-                          env={**os.environ, "WOODPECKER_LIBRARY": library, "PYTHONDONTWRITEBYTECODE": "1"})
+                          env={**os.environ, **env, "PYTHONDONTWRITEBYTECODE": "1"})
     check(told.returncode == 0 and "passed" in told.stdout, "the package", told.stdout, told.stderr[-1500:])
+
+
+def test_python(box):
+    """The Python package runs the plan: right outputs, errors with names, threads, a fork."""
+    check_python(box, WOODPECKER_LIBRARY=os.path.join(os.path.dirname(BIN), "runtime", "libwpk.so"))
+
+
+def test_wheel(box):
+    """The wheel is the same, byte for byte, when it is packed twice, and does all that without a library beside."""
+    if not os.path.exists(os.path.join(ROOT, ".deps/wheel-venv/stamp")):
+        raise Skip("needs `deploy/setup.sh wheel`")
+    packed = []
+    for folder in (box.path("a"), box.path("b")):
+        told = subprocess.run([os.path.join(ROOT, "python/make_wheel.sh"), os.path.dirname(BIN), folder],
+                              capture_output=True, text=True, check=False, timeout=120)
+        check(told.returncode == 0 and "manylinux" in told.stdout, "a wheel", told.stdout, told.stderr)
+        with open(told.stdout.strip(), "rb") as wheel:
+            packed.append(wheel.read())
+    check(packed[0] == packed[1] and len(packed[0]) < 2e6, "the same wheel, below 2 MB", len(packed[0]))
+    site = box.path("site")
+    subprocess.run([PYTHON, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-index", "--no-deps",
+                    "--target", site, told.stdout.strip()], check=True, timeout=120)
+    check_python(box, PYTHONPATH=site)
 
 
 def test_quantized(box):
