@@ -495,8 +495,8 @@ static void test_direct_moved(void **state)
     wpk_model_fixture_fini(&model);
 }
 
-/* Hyperbolic functions where exp of the number is infinite, and inverse ones of numbers whose squares, and
-   doubles, are. */
+/* Hyperbolic functions where exp of the number is infinite, and inverse ones of numbers whose
+   squares, and doubles, are. */
 static void test_huge(void **state)
 {
     static const struct {

@@ -205,7 +205,7 @@ static const struct wpk_operator operators[] = {
                     "abs(X[..]) / sqrt((1 - abs(X[..])) * (1 + abs(X[..])))")),
     POINTWISE("Acos", 1, "", ANGLE("2 * R[..]", "sqrt((1 - X[..]) / (1 + X[..]))")),
     POINTWISE("Atan", 1, "", ANGLE("select(X[..] < 0, -R[..], R[..])", "abs(X[..])")),
-    /* e/2 times exp of the number less one: exp of the number may be infinite where the result is not */
+    /* e/2 times exp of the number less one: exp of the number alone may be infinite */
     POINTWISE("Sinh", 1, "", "Y[..] = 1.3591409142295226 * (exp(X[..] - 1) - exp(-X[..] - 1))"),
     POINTWISE("Cosh", 1, "", "Y[..] = 1.3591409142295226 * (exp(X[..] - 1) + exp(-X[..] - 1))"),
     /* beyond 1e9 the root is the number itself, whose square may be infinite */
