@@ -341,6 +341,25 @@ static struct wpk_c_value load(struct wpk_c_kernel *k, const struct wpk_c_point 
     return read_inside(k, node->tensor, index, point->width);
 }
 
+bool wpk_c_load_indices(struct wpk_c_kernel *k, const struct wpk_c_point *point, int id,
+                        struct wpk_form *index)
+{
+    const struct wpk_node *node = &k->program->nodes[id];
+    const struct wpk_tensor *t = &k->program->tensors[node->tensor];
+    struct limits limits = {.even = true};
+    for (int d = 0; d < t->rank; d++) {
+        if (!wpk_c_index(k, point, node->index[d], &index[d])) {
+            return false;
+        }
+    }
+    if (node->outside >= 0) {
+        find_limits(k, t, index, &limits);
+    }
+    int writer = wpk_program_writer(k->program, node->tensor);
+    return t->role != WPK_ROLE_LITERAL && limits.uniform_count + limits.lane_count == 0 &&
+           (writer < 0 || !k->nest->entry[k->entry_of[writer]].inlined);
+}
+
 /* ---- nodes */
 
 static struct wpk_c_value integer_of(const struct wpk_node *node)
