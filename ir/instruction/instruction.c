@@ -179,3 +179,26 @@ bool wpk_instruction_fits(const struct wpk_instruction *instruction,
     }
     return false;
 }
+
+int wpk_instruction_choose(const struct wpk_program *program, const struct wpk_stage *stage,
+                           wpk_cpu_flags has)
+{
+    int best = -1, load[2];
+    for (int i = 0; i < wpk_instruction_count(); i++) {
+        bool better = best < 0 || instructions[i].lanes > instructions[best].lanes;
+        if (better && wpk_cpu_flags_fit(instructions[i].flags, has) &&
+            wpk_instruction_fits(&instructions[i], program, stage, load)) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+bool wpk_program_may_use_instruction(const struct wpk_program *program)
+{
+    bool some = false;
+    for (int s = 0; s < program->stage_count; s++) {
+        some = some || wpk_instruction_choose(program, &program->stages[s], WPK_CPU_FLAGS_ALL) >= 0;
+    }
+    return some;
+}

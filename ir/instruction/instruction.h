@@ -3,7 +3,7 @@
  *
  *     # comment
  *     instruction vpdpbusd            its name in schedules
- *     flags avx512+avx512_vnni        CPU flags that it needs
+ *     flags avx512vnni        CPU flags that it needs
  *     cost 1                          of a multiply-add of the same vectors
  *     input A u8[16,4]                what it computes, in whole form (docs/notation.md)
  *     ...
@@ -50,6 +50,13 @@ wpk_err wpk_instruction_parse(const char *text, struct wpk_instruction *out, str
 bool wpk_instruction_fits(const struct wpk_instruction *instruction,
                           const struct wpk_program *program, const struct wpk_stage *stage,
                           int load[2]);
+
+/* The number of the instruction with the most lanes that fits the stage and needs no other flags
+ * than these; -1: there is none. */
+int wpk_instruction_choose(const struct wpk_program *program, const struct wpk_stage *stage,
+                           wpk_cpu_flags has);
+/* True if some instruction fits some stage of the program. */
+bool wpk_program_may_use_instruction(const struct wpk_program *program);
 
 #ifdef __cplusplus
 }
