@@ -305,6 +305,7 @@ static void append(struct list *list, const struct list *rest)
 {
     for (int i = 0; i < rest->count; i++) {
         put(list, rest->loop[i].axis, rest->loop[i].binding, rest->loop[i].step);
+        list->loop[list->count - 1] = rest->loop[i];
     }
 }
 
