@@ -3,6 +3,8 @@
  * a group of four bytes: of one operand every lane has a group of its own, of the other one all
  * lanes have the same, which is broadcast.
  *
+ * Where a load is outside of its tensor, and 0, the instruction is left out.
+ *
  * The last group of a sum may be incomplete. The broadcast operand is then filled with zeros, which
  * the other operand's elements, whatever they are, are multiplied with; these lie in a block of
  * whole groups. */
@@ -47,7 +49,7 @@ struct group {
     bool uniform;
 };
 
-/* True if an index is inside the tensor though terms are added to it that the sum does not have. */
+/* True if the terms after the first one change no index that may leave the tensor. */
 static bool stays_inside(struct wpk_c_kernel *k, int tensor, const struct wpk_form *first,
                          const struct wpk_form *index)
 {
@@ -69,6 +71,7 @@ static bool lie_together(struct wpk_c_kernel *k, struct wpk_c_point point, int a
                          int terms, int load, struct group *out)
 {
     struct wpk_form first[WPK_RANK_MAX], index[WPK_RANK_MAX], number;
+    bool limited = k->program->nodes[load].outside >= 0;
     out->tensor = k->program->nodes[load].tensor;
     for (int t = 0; t < terms; t++) {
         if (!wpk_c_load_indices(k, &point, load, index) ||
@@ -81,7 +84,7 @@ static bool lie_together(struct wpk_c_kernel *k, struct wpk_c_point point, int a
         }
         struct wpk_form apart = wpk_form_add(&k->forms, &number, &out->first, -1);
         if (!wpk_form_is_number(&apart) || apart.constant != t ||
-            (t >= count && !stays_inside(k, out->tensor, first, index))) {
+            ((t >= count || limited) && !stays_inside(k, out->tensor, first, index))) {
             return false;
         }
         point.axis[axis].constant++;
@@ -184,8 +187,12 @@ bool wpk_c_print_dot(struct wpk_c_kernel *k, const struct wpk_stage *stage,
     }
     wpk_c_line(&k->text, "{");
     k->text.depth++;
+    int opened = wpk_c_open_inside(k, &point, load[0]);
+    opened += wpk_c_open_inside(k, &point, load[1]);
     print_instruction(k, &point, instruction, count, group);
-    k->text.depth--;
-    wpk_c_line(&k->text, "}");
+    for (int i = 0; i <= opened; i++) {
+        k->text.depth--;
+        wpk_c_line(&k->text, "}");
+    }
     return true;
 }

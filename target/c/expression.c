@@ -356,8 +356,24 @@ bool wpk_c_load_indices(struct wpk_c_kernel *k, const struct wpk_c_point *point,
         find_limits(k, t, index, &limits);
     }
     int writer = wpk_program_writer(k->program, node->tensor);
-    return t->role != WPK_ROLE_LITERAL && limits.uniform_count + limits.lane_count == 0 &&
+    bool zero = limits.uniform_count == 0 || wpk_load_is_zero_outside(k->program, node);
+    return t->role != WPK_ROLE_LITERAL && zero && limits.lane_count == 0 &&
            (writer < 0 || !k->nest->entry[k->entry_of[writer]].inlined);
+}
+
+int wpk_c_open_inside(struct wpk_c_kernel *k, const struct wpk_c_point *point, int id)
+{
+    const struct wpk_node *node = &k->program->nodes[id];
+    struct wpk_form index[WPK_RANK_MAX];
+    struct limits limits = {.even = true};
+    if (node->outside < 0 || !wpk_c_load_indices(k, point, id, index)) {
+        return 0;
+    }
+    find_limits(k, &k->program->tensors[node->tensor], index, &limits);
+    if (limits.uniform_count > 0) {
+        open_branch(k, limits.uniform, limits.uniform_count);
+    }
+    return limits.uniform_count > 0;
 }
 
 /* ---- nodes */

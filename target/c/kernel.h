@@ -131,11 +131,13 @@ void wpk_c_point_begin(struct wpk_c_kernel *k, const struct wpk_stage *stage, in
                        struct wpk_c_point *point);
 /* Print what computes a node at a point, unless it is known. */
 struct wpk_c_value wpk_c_evaluate(struct wpk_c_kernel *k, const struct wpk_c_point *point, int id);
-/* The indices of a load that reads its tensor's storage at the point, inside its limits; false: it
- * may leave them, or the tensor has no storage.
+/* The indices of a load that reads its tensor's storage at the point, in all lanes inside its
+ * limits or in all of them outside, where it is 0; false: it is another load.
  *   shape  index [rank of the tensor] */
 bool wpk_c_load_indices(struct wpk_c_kernel *k, const struct wpk_c_point *point, int id,
                         struct wpk_form *index);
+/* Begin a branch for such a load where it is inside; returns how many were begun, 0 or 1. */
+int wpk_c_open_inside(struct wpk_c_kernel *k, const struct wpk_c_point *point, int id);
 /* The form of an index expression, or false. */
 bool wpk_c_index(struct wpk_c_kernel *k, const struct wpk_c_point *point, int id,
                  struct wpk_form *out);

@@ -9,8 +9,9 @@
 #define OPTION(suffix, text, option) "-m" option,
 static const char *const options[WPK_CPU_FLAG_COUNT] = {WPK_CPU_FLAG_LIST(OPTION)};
 
-/* The flags that expressions in C gain by, beside those of instructions that a nest names: the printed text converts f16 bit by bit, and counts no
- * leading zeros, so that neither F16C nor AVX512CD is asked for. */
+/* The flags that expressions in C gain by, beside those of instructions that a nest names: the
+ * printed text converts f16 bit by bit, and counts no leading zeros, so that neither F16C nor
+ * AVX512CD is asked for. */
 static const wpk_cpu_flags used = WPK_CPU_SET_AVX | WPK_CPU_AVX2 | WPK_CPU_FMA | WPK_CPU_AVX512F |
                                   WPK_CPU_AVX512BW | WPK_CPU_AVX512DQ | WPK_CPU_AVX512VL;
 
