@@ -3,6 +3,8 @@
  * It is refused because compilers take too long, as are many unrolled statements. */
 #include "nest/check_loops.h"
 
+#include "ir/instruction/instruction.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -178,13 +180,49 @@ static wpk_err check_parts(const struct wpk_nest_subject *s, int i)
                       "that is computed in loops over blocks alone");
 }
 
+static bool is_dot(const struct wpk_nest_subject *s, int i)
+{
+    return wpk_nest_at(s->nest, s->loops, i)->binding == WPK_BIND_DOT;
+}
+
+/* The terms of an instruction are the innermost loop of a sum of its operands' products, inside
+ * lanes. */
+static wpk_err check_dot(const struct wpk_nest_subject *s, int i)
+{
+    const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, s->loops, i);
+    const struct wpk_instruction *instruction = wpk_instruction_at(loop->instruction);
+    int64_t terms = wpk_nest_iterations(s->nest, s->entry, s->loops, i);
+    int load[2];
+    if (!is_update(s) || loop->axis < s->stage->rank || s->loops->atomic ||
+        i != s->loops->count - 1 || i == 0 ||
+        wpk_nest_at(s->nest, s->loops, i - 1)->binding != WPK_BIND_LANES) {
+        return wpk_nest_refuse(s, i,
+                               "dot is the innermost loop of an update, over an axis that is "
+                               "summed, inside lanes");
+    }
+    if (terms > instruction->terms) {
+        return wpk_nest_refuse(s, i, "%lld terms, and %s adds %d: write a loop with step %d around",
+                               (long long)terms, instruction->name, instruction->terms,
+                               instruction->terms);
+    }
+    return wpk_instruction_fits(instruction, s->nest->program, s->stage, load)
+               ? WPK_OK
+               : wpk_nest_refuse(
+                     s, i, "%s sums products of %s and %s in %s: choose another binding",
+                     instruction->name, wpk_dtype_name(instruction->operand[0]),
+                     wpk_dtype_name(instruction->operand[1]), wpk_dtype_name(instruction->sum));
+}
+
 static wpk_err check_binding(const struct wpk_nest_subject *s, int i)
 {
     const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, s->loops, i);
     bool reduction = loop->axis >= s->stage->rank;
     int64_t lanes = wpk_nest_iterations(s->nest, s->entry, s->loops, i);
-    if (loop->binding == WPK_BIND_LANES && i != s->loops->count - 1) {
-        return wpk_nest_refuse(s, i, "lanes are the innermost loop");
+    if (loop->binding == WPK_BIND_LANES && i != s->loops->count - 1 && !is_dot(s, i + 1)) {
+        return wpk_nest_refuse(s, i, "lanes are the innermost loop, but for dot");
+    }
+    if (loop->binding == WPK_BIND_DOT) {
+        return check_dot(s, i);
     }
     if (loop->binding == WPK_BIND_LANES && lanes > WPK_NEST_LANES_MAX) {
         return wpk_nest_refuse(s, i, "%lld lanes, more than %d", (long long)lanes,
@@ -331,7 +369,7 @@ static wpk_err check_order(const struct wpk_nest_subject *s)
             }
             parallel = i;
             serial = i;
-        } else if (loop->binding != WPK_BIND_LANES && !wpk_bind_is_thread(loop->binding) &&
+        } else if (wpk_nest_is_rolled(loop) && !wpk_bind_is_thread(loop->binding) &&
                    iterations > 1) {
             serial = i;
         }

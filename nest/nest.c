@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nest/nest.h"
 
+#include "ir/instruction/instruction.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -132,7 +134,8 @@ int64_t wpk_nest_width(const struct wpk_nest *nest, const struct wpk_nest_entry 
 
 bool wpk_nest_is_rolled(const struct wpk_nest_loop *loop)
 {
-    return loop->binding != WPK_BIND_UNROLL && loop->binding != WPK_BIND_LANES;
+    return loop->binding != WPK_BIND_UNROLL && loop->binding != WPK_BIND_LANES &&
+           loop->binding != WPK_BIND_DOT;
 }
 
 bool wpk_nest_has_update(const struct wpk_nest *nest, const struct wpk_nest_entry *entry)
@@ -182,6 +185,14 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return x ^ x >> 29;
 }
 
+static uint64_t mix_name(uint64_t hash, const char *name)
+{
+    for (; *name != '\0'; name++) {
+        hash = mix(hash, (uint64_t)(unsigned char)*name);
+    }
+    return hash;
+}
+
 static uint64_t mix_loops(uint64_t hash, const struct wpk_nest *nest,
                           const struct wpk_nest_loops *loops)
 {
@@ -191,6 +202,9 @@ static uint64_t mix_loops(uint64_t hash, const struct wpk_nest *nest,
         uint64_t word = (uint64_t)loop->axis << 16 | (uint64_t)loop->binding << 8 |
                         (uint64_t)loop->inside << 7 | (uint64_t)loop->tail << 1 | loop->whole;
         hash = mix(mix(hash, word), (uint64_t)loop->step);
+        if (loop->binding == WPK_BIND_DOT) {
+            hash = mix_name(hash, wpk_instruction_at(loop->instruction)->name);
+        }
     }
     return hash;
 }

@@ -49,7 +49,8 @@ extern "C" {
     X(BLOCK_X, "block.x")                                                                          \
     X(THREAD_Z, "thread.z")                                                                        \
     X(THREAD_Y, "thread.y")                                                                        \
-    X(THREAD_X, "thread.x")
+    X(THREAD_X, "thread.x")                                                                        \
+    X(DOT, "dot") /* terms of a sum of products, which one instruction adds in each lane */
 
 #define WPK_BIND_ENUM(name, text) WPK_BIND_##name,
 enum wpk_loop_binding { WPK_BIND_LIST(WPK_BIND_ENUM) WPK_BIND_COUNT };
@@ -96,9 +97,10 @@ struct wpk_nest_loop {
     int axis; /* of the stage */
     enum wpk_loop_binding binding;
     enum wpk_tail tail;
-    bool whole;   /* no prologue and epilogue are made of it */
-    bool inside;  /* terms that a border makes 0 may be left out (nest/inside.h) */
-    int64_t step; /* elements of the axis from one iteration to the next */
+    bool whole;      /* no prologue and epilogue are made of it */
+    bool inside;     /* terms that a border makes 0 may be left out (nest/inside.h) */
+    int instruction; /* of dot: its number (ir/instruction/instruction.h) */
+    int64_t step;    /* elements of the axis from one iteration to the next */
     struct wpk_position at;
 };
 
@@ -221,7 +223,7 @@ bool wpk_nest_is_shared_out(const struct wpk_nest *nest, const struct wpk_nest_e
  * to: a definition without thread.x is run by all of them. 1: there are none; 0: two reductions
  * have different numbers. */
 int64_t wpk_nest_width(const struct wpk_nest *nest, const struct wpk_nest_entry *entry);
-/* True if the loop is neither unrolled nor in lanes. */
+/* True if the loop is neither unrolled nor in lanes nor one instruction. */
 bool wpk_nest_is_rolled(const struct wpk_nest_loop *loop);
 /* True if the entry is a reduction with an update, whose loops are those of `update`. */
 bool wpk_nest_has_update(const struct wpk_nest *nest, const struct wpk_nest_entry *entry);

@@ -3,6 +3,8 @@
  * strict: print gives back every text that parse accepts, but for comments and blanks. */
 #include "nest/nest_text.h"
 
+#include "ir/instruction/instruction.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,9 @@ static void print_loops(const struct wpk_nest *nest, const struct wpk_nest_entry
         char name[WPK_NEST_NAME_MAX];
         wpk_nest_name_loop(nest, entry, loops, i, name);
         wpk_buf_printf(out, "%s%s %s", indent, wpk_bind_name(loop->binding), name);
+        if (loop->binding == WPK_BIND_DOT) {
+            wpk_buf_printf(out, " %s", wpk_instruction_at(loop->instruction)->name);
+        }
         if (loop->step > 1 || loop->tail != WPK_TAIL_EXACT) {
             wpk_buf_printf(out, " step %lld %s", (long long)loop->step, wpk_tail_name(loop->tail));
         }
@@ -460,6 +465,13 @@ static wpk_err parse_step(struct parser *p, struct wpk_nest_loop *loop)
     struct wpk_text_reader *r = p->reader;
     int word = 2;
     loop->step = 1;
+    if (loop->binding == WPK_BIND_DOT) {
+        loop->instruction = wpk_instruction_find(word < r->word_count ? r->word[word] : "");
+        if (loop->instruction < 0) {
+            return wpk_text_fail(r, word, "expected dot LOOP INSTRUCTION, such as vpdpbusd");
+        }
+        word++;
+    }
     if (wpk_text_is(r, word, "step")) {
         int tail = word + 2 < r->word_count ? find_word(tails, WPK_TAIL_COUNT, r->word[word + 2])
                                             : WPK_TAIL_COUNT;
@@ -546,7 +558,7 @@ wpk_err wpk_nest_parse(struct wpk_text_reader *reader, struct wpk_nest *nest)
         } else {
             err = wpk_text_fail(
                 reader, 0,
-                "expected a binding (serial, unroll, lanes, parallel, block.x ... thread.z), "
+                "expected a binding (serial, unroll, lanes, dot, parallel, block.x ... thread.z), "
                 "a property, or the next stage");
         }
     }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write files as C arrays: embed.py OUT.c NAME=FILE..."""
+"""Write files as C arrays: embed.py OUT.c NAME=FILE...; files of one name become one array."""
 import sys
 
 
@@ -13,7 +13,10 @@ def array(name, data):
 
 with open(sys.argv[1], "w", encoding="ascii") as out:
     out.write("#include <stddef.h>\n")
+    arrays = {}
     for argument in sys.argv[2:]:
         symbol, path = argument.split("=", 1)
         with open(path, "rb") as source:
-            out.write(array(symbol, source.read()))
+            arrays[symbol] = arrays.get(symbol, b"") + source.read()
+    for symbol, data in arrays.items():
+        out.write(array(symbol, data))

@@ -25,7 +25,8 @@ static int reduction_position(const struct wpk_decisions *d, int axis)
 }
 
 /* One dimension of a copy with the key it is sorted by: quotients by the position of their loop,
- * then reductions by theirs, then what lies within a tile, the lanes last. */
+ * then reductions by theirs, then what lies within a tile, the lanes, the terms of an
+ * instruction. */
 struct copy_dim {
     int dim;
     int64_t block;
@@ -37,7 +38,7 @@ struct copy_dims {
     int count;
 };
 
-enum { KEY_UNROLLED = 50, KEY_REDUCTION = 100, KEY_TILE = 200, KEY_LANES = 299 };
+enum { KEY_UNROLLED = 50, KEY_REDUCTION = 100, KEY_TILE = 200, KEY_LANES = 299, KEY_TERMS };
 
 /* Dimensions stay sorted; of equal keys the one that was put first comes first. */
 static void put_dim(struct copy_dims *dims, int dim, int64_t block, int key)
@@ -54,6 +55,11 @@ static void put_reduction(const struct wpk_decisions *d, int dim, int axis, stru
 {
     int position = reduction_position(d, axis);
     position = position < 0 ? KEY_UNROLLED : position; /* unrolled: inside all others */
+    if (axis == d->dot) {
+        put_dim(dims, dim, -d->terms, KEY_REDUCTION + 1 + position);
+        put_dim(dims, dim, d->terms, KEY_TERMS);
+        return;
+    }
     if (axis == d->split_axis && d->split > 0 && d->red_count > 1) {
         put_dim(dims, dim, -d->split, KEY_REDUCTION);
         put_dim(dims, dim, d->split, KEY_REDUCTION + 1 + position);

@@ -265,17 +265,36 @@ static void put_member_pure(const struct draft *draft, int g, int m,
     }
 }
 
+/* The terms of an instruction are the innermost loop, inside the lanes. */
+static void put_dot(const struct wpk_decisions *d, struct list *list)
+{
+    put(list, d->dot, WPK_BIND_DOT, 1);
+    struct wpk_nest_loop dot = list->loop[list->count - 1];
+    memmove(list->loop + 1, list->loop, (size_t)(list->count - 1) * sizeof(list->loop[0]));
+    list->loop[0] = dot;
+    list->loop[0].instruction = d->instruction;
+}
+
 /* The contraction's reduction loops: `serial` innermost first. */
-static void put_reductions(const struct draft *draft, int g, struct list *list, struct list *serial)
+static void put_reductions(const struct draft *draft, int g, const struct wpk_stage *stage,
+                           struct list *list, struct list *serial)
 {
     const struct wpk_decisions *d = &draft->d[g];
+    bool lanes = list->count > 0 && list->loop[0].binding == WPK_BIND_LANES;
+    int64_t terms = lanes ? d->terms : 1;
+    if (terms > 1) {
+        put_dot(d, list);
+    }
     bool split = d->split > 0 && !d->blocked;
     for (int i = d->red_count - 1; i >= 0; i--) {
-        int64_t step = i == d->red_count - 1 ? d->unroll : 1;
-        if (step > 1) {
-            put(list, d->red[i], WPK_BIND_UNROLL, 1);
+        int64_t step = i == d->red_count - 1 ? d->unroll * terms : 1;
+        if (step > terms) {
+            put(list, d->red[i], WPK_BIND_UNROLL, terms);
         }
         put(serial, d->red[i], WPK_BIND_SERIAL, step);
+        if (stage->axes[d->red[i]].extent % step != 0) {
+            serial->loop[serial->count - 1].tail = WPK_TAIL_GUARD;
+        }
     }
     if (split && d->red_count > 0) {
         put(serial, d->split_axis, WPK_BIND_SERIAL, d->split);
@@ -286,6 +305,7 @@ static void append(struct list *list, const struct list *rest)
 {
     for (int i = 0; i < rest->count; i++) {
         put(list, rest->loop[i].axis, rest->loop[i].binding, rest->loop[i].step);
+        list->loop[list->count - 1] = rest->loop[i];
     }
 }
 
@@ -313,7 +333,7 @@ static void add_update(struct draft *draft, int g, int m, struct wpk_nest_entry 
         return;
     }
     if (contraction) {
-        put_reductions(draft, g, &list, &serial);
+        put_reductions(draft, g, stage, &list, &serial);
     }
     for (int a = stage->axis_count - 1; a >= stage->rank; a--) {
         if (member->literal[a]) {

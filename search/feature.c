@@ -25,7 +25,8 @@ static void count_expression(struct count *w, int e, const struct wpk_feature_sh
 {
     const struct wpk_stage_access *facts = wpk_feature_facts(w->tree, e);
     double inside = wpk_nest_inside_share(w->tree->nest, e);
-    body->arithmetic += values * facts->instructions * facts->density * inside;
+    double instructions = shape->dot != NULL ? shape->dot->cost : facts->instructions;
+    body->arithmetic += values * instructions * facts->density * inside;
     for (int i = facts->first; i < facts->first + facts->count; i++) {
         const struct wpk_access *access = &w->tree->accesses->access[i];
         if (!wpk_feature_is_held(w->tree, access->tensor)) {
@@ -98,7 +99,8 @@ static void add_update(struct count *w, int e, const struct wpk_feature_shape *s
         body->arithmetic = body->values;
     } else {
         count_expression(w, e, shape, body->values, body);
-        count_flops(w, e, shape, body->values * body->lanes);
+        int terms = shape->dot != NULL ? shape->dot->terms : 1;
+        count_flops(w, e, shape, body->values * body->lanes * terms);
         body->multiply_add = wpk_feature_facts(w->tree, e)->multiply_add;
     }
     if (!w->tree->held[e]) {

@@ -100,6 +100,8 @@ static void enter_definition(struct wpk_feature_tree *w, int e, const struct wpk
         if (loop->binding == WPK_BIND_LANES) {
             out->tile.lane_axis = a;
             out->tile.lanes = iterations;
+        } else if (loop->binding == WPK_BIND_DOT) {
+            out->dot = wpk_instruction_at(loop->instruction);
         } else if (loop->binding == WPK_BIND_UNROLL) {
             out->tile.vectors[a] *= iterations;
         } else {

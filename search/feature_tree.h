@@ -6,6 +6,7 @@
 #ifndef WPK_SEARCH_FEATURE_TREE_H
 #define WPK_SEARCH_FEATURE_TREE_H
 
+#include "ir/instruction/instruction.h"
 #include "search/access.h"
 #include "search/feature.h"
 
@@ -30,6 +31,7 @@ struct wpk_feature_shape {
     struct wpk_access_tile tile;
     bool rolls; /* has loops of its own over axes of the output */
     int node;   /* innermost */
+    const struct wpk_instruction *dot; /* that adds the terms of one run; NULL: none */
 };
 
 struct wpk_feature_tree {

@@ -41,6 +41,9 @@ struct wpk_slots {
                                    total; "all": the terms are added one after the other */
     int panel;               /* k-block (kc in a GEBP loop nest), terms of that axis: partial sums
                                    of a block are kept across k-blocks; "all": no k-blocks */
+    int dot;                 /* reduction axis of which an instruction adds several terms at a time;
+                                   "none" */
+    int instruction;         /* of `dot`, as a number; -1: the device has none that fits */
     int unroll;              /* factor of the innermost reduction loop */
     int at;                  /* where the group is computed */
     int roll;                /* loops over transformed axes stay loops where that is possible */
@@ -103,7 +106,10 @@ struct wpk_decisions {
     bool blocked;   /* each part is summed by itself, then added to the total */
     bool panel;     /* the totals of a whole block of the root are kept, and each part is added to
                          all of them before the next one: `blocked`, too */
-    int64_t unroll; /* 1: not unrolled */
+    int dot;         /* reduction axis of which `instruction` adds several terms, -1: none */
+    int instruction; /* as a number */
+    int terms;       /* of the instruction; 1: none */
+    int64_t unroll;  /* 1: not unrolled */
     bool roll;
     enum wpk_level level;
     int at_group; /* the group of `level`, unless that is root */
@@ -138,6 +144,10 @@ void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidat
 
 /* The number of the candidate's back end (back_end.h). */
 int wpk_genes_back_end(const struct wpk_variant *variant, const struct wpk_candidate *candidate);
+/* True if candidates may be of the back end; and let one be, which may. */
+bool wpk_genes_has_back_end(const struct wpk_variant *variant, int back_end);
+void wpk_genes_set_back_end(const struct wpk_variant *variant, int back_end,
+                            struct wpk_candidate *candidate);
 
 /* The stage whose output a group computes. */
 const struct wpk_stage *wpk_root_of(const struct wpk_variant *variant, int group);
@@ -175,5 +185,8 @@ bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_spac
 bool wpk_placement_is_legal(const struct wpk_variant *variant,
                             const struct wpk_space_options *options,
                             const struct wpk_candidate *candidate, const char **why);
+/* True if the candidate's back end compiles what its genes ask for; else as above. */
+bool wpk_back_end_is_legal(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
+                           const char **why);
 
 #endif

@@ -2,6 +2,9 @@
 /* From a candidate's choices to a group's decisions. */
 #include "search/genes.h"
 
+#include "ir/instruction/instruction.h"
+#include "search/gene_list.h"
+
 #include <string.h>
 
 int64_t wpk_place(int group, enum wpk_level level)
@@ -124,12 +127,35 @@ static void read_reduction(const struct wpk_variant *variant, const struct wpk_c
     /* one loop over parts is enough */
     out->split = out->panel ? panel : out->blocked ? sum : out->split;
     out->unroll = size_of(variant, candidate, slots->unroll, 1);
+    int64_t dot = value_of(variant, candidate, slots->dot, WPK_GENE_ALL);
+    if (dot != WPK_GENE_ALL) {
+        out->dot = (int)dot;
+        out->instruction = slots->instruction;
+        out->terms = wpk_instruction_at(slots->instruction)->terms;
+    }
 }
 
 int wpk_genes_back_end(const struct wpk_variant *variant, const struct wpk_candidate *candidate)
 {
     const struct wpk_structure *s = variant->plan;
     return (int)value_of(variant, candidate, s->by, s->back_end);
+}
+
+bool wpk_genes_has_back_end(const struct wpk_variant *variant, int back_end)
+{
+    const struct wpk_structure *s = variant->plan;
+    return s->by < 0 ? s->back_end == back_end
+                     : wpk_gene_find(&variant->genes[s->by], back_end) >= 0;
+}
+
+void wpk_genes_set_back_end(const struct wpk_variant *variant, int back_end,
+                            struct wpk_candidate *candidate)
+{
+    const struct wpk_structure *s = variant->plan;
+    WPK_ASSERT(wpk_genes_has_back_end(variant, back_end));
+    if (s->by >= 0) {
+        candidate->gene[s->by] = (uint8_t)wpk_gene_find(&variant->genes[s->by], back_end);
+    }
 }
 
 void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate, int g,
@@ -142,6 +168,8 @@ void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidat
     memset(out, 0, sizeof(*out));
     out->split_axis = -1;
     out->unroll = 1;
+    out->dot = -1;
+    out->terms = 1;
     out->vec = (int)value_of(variant, candidate, slots->vec, -1);
     out->lanes = (int)size_of(variant, candidate, slots->lanes, 1);
     for (int a = 0; a < root->rank; a++) {

@@ -39,6 +39,7 @@ static void list_group(const struct wpk_slots *slots, struct list *list)
     put(list, slots->panel); /* what it leaves to the next three depends on it */
     put(list, slots->split);
     put(list, slots->sum);
+    put(list, slots->dot);
     put(list, slots->unroll);
     put(list, slots->roll);
     for (int i = 0; i < slots->pack_count; i++) {

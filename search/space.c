@@ -215,7 +215,8 @@ bool wpk_space_is_legal(const struct wpk_space *space, const struct wpk_candidat
             return false;
         }
     }
-    return wpk_placement_is_legal(variant, &space->options, candidate, NULL);
+    return wpk_placement_is_legal(variant, &space->options, candidate, NULL) &&
+           wpk_back_end_is_legal(variant, candidate, NULL);
 }
 
 static void redraw(const struct wpk_variant *variant, struct wpk_rng *rng, int gene,
@@ -233,10 +234,10 @@ static void redraw_one(const struct wpk_variant *variant, struct wpk_rng *rng, i
 {
     const struct wpk_structure *structure = variant->plan;
     const struct wpk_slots *slots = &structure->slots[g];
-    int genes[WPK_RANK_MAX + 7], count = 0;
+    int genes[WPK_RANK_MAX + 8], count = 0;
     const int single[] = {slots->lanes, slots->vec,   slots->unroll, slots->split,
-                          slots->sum,   slots->panel, slots->tail};
-    for (int i = 0; i < 7; i++) {
+                          slots->sum,   slots->panel, slots->tail,   slots->dot};
+    for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++) {
         if (single[i] >= 0) {
             genes[count++] = single[i];
         }
@@ -296,6 +297,10 @@ static bool shrink_group(const struct wpk_space *space, int g, struct wpk_candid
     }
     if (slots->unroll >= 0) {
         attempt.gene[slots->unroll] = 0;
+    }
+    if (slots->dot >= 0) {
+        attempt.gene[slots->dot] =
+            (uint8_t)wpk_gene_find(&variant->genes[slots->dot], WPK_GENE_ALL);
     }
     if (slots->panel >= 0) {
         attempt.gene[slots->panel] = (uint8_t)(variant->genes[slots->panel].choice_count - 1);
@@ -381,6 +386,9 @@ wpk_err wpk_space_repair(const struct wpk_space *space, struct wpk_rng *rng,
         }
     }
     repair_placement(space, rng, candidate);
+    if (!wpk_back_end_is_legal(variant, candidate, NULL)) {
+        wpk_genes_set_back_end(variant, WPK_BACK_END_c, candidate);
+    }
     return wpk_placement_is_legal(variant, &space->options, candidate, NULL) ? WPK_OK
                                                                              : WPK_EEXHAUSTED;
 }

@@ -31,7 +31,10 @@ static const char *broken_rule(const struct wpk_space *space, const struct wpk_c
             return why;
         }
     }
-    return wpk_placement_is_legal(variant, &space->options, candidate, &why) ? NULL : why;
+    return wpk_placement_is_legal(variant, &space->options, candidate, &why) &&
+                   wpk_back_end_is_legal(variant, candidate, &why)
+               ? NULL
+               : why;
 }
 
 wpk_err wpk_space_fits(const struct wpk_space *space, const char *candidate,

@@ -4,6 +4,7 @@
 #include "common/crypto.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/op_identity.h"
+#include "ir/instruction/instruction.h"
 #include "ir/notation/definition.h"
 #include "ir/notation/notation.h"
 #include "nest/output.h"
@@ -91,7 +92,7 @@ static wpk_err fill_pins(const struct wpk_job *job, const struct wpk_program *as
 }
 
 /* A job without pins searches with any back end for an operator that only one of them computes in
- * the output's memory. */
+ * the output's memory, or by an instruction that adds several products. */
 static wpk_err pin_any_back_end(const struct wpk_job *job, const struct wpk_program *asked,
                                 struct wpk_job_op_state *op)
 {
@@ -100,7 +101,7 @@ static wpk_err pin_any_back_end(const struct wpk_job *job, const struct wpk_prog
         some = some ||
                ((wpk_back_ends_of(job->kind) & 1U << i) != 0 && wpk_back_end_has_scope_output(i));
     }
-    if (!some || !wpk_program_may_use_output(asked)) {
+    if (!some || (!wpk_program_may_use_output(asked) && !wpk_program_may_use_instruction(asked))) {
         return WPK_OK;
     }
     op->pins = strdup(WPK_BACK_END_GENE "=" WPK_BACK_ENDS_ANY);

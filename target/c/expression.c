@@ -341,6 +341,41 @@ static struct wpk_c_value load(struct wpk_c_kernel *k, const struct wpk_c_point 
     return read_inside(k, node->tensor, index, point->width);
 }
 
+bool wpk_c_load_indices(struct wpk_c_kernel *k, const struct wpk_c_point *point, int id,
+                        struct wpk_form *index)
+{
+    const struct wpk_node *node = &k->program->nodes[id];
+    const struct wpk_tensor *t = &k->program->tensors[node->tensor];
+    struct limits limits = {.even = true};
+    for (int d = 0; d < t->rank; d++) {
+        if (!wpk_c_index(k, point, node->index[d], &index[d])) {
+            return false;
+        }
+    }
+    if (node->outside >= 0) {
+        find_limits(k, t, index, &limits);
+    }
+    int writer = wpk_program_writer(k->program, node->tensor);
+    bool zero = limits.uniform_count == 0 || wpk_load_is_zero_outside(k->program, node);
+    return t->role != WPK_ROLE_LITERAL && zero && limits.lane_count == 0 &&
+           (writer < 0 || !k->nest->entry[k->entry_of[writer]].inlined);
+}
+
+int wpk_c_open_inside(struct wpk_c_kernel *k, const struct wpk_c_point *point, int id)
+{
+    const struct wpk_node *node = &k->program->nodes[id];
+    struct wpk_form index[WPK_RANK_MAX];
+    struct limits limits = {.even = true};
+    if (node->outside < 0 || !wpk_c_load_indices(k, point, id, index)) {
+        return 0;
+    }
+    find_limits(k, &k->program->tensors[node->tensor], index, &limits);
+    if (limits.uniform_count > 0) {
+        open_branch(k, limits.uniform, limits.uniform_count);
+    }
+    return limits.uniform_count > 0;
+}
+
 /* ---- nodes */
 
 static struct wpk_c_value integer_of(const struct wpk_node *node)

@@ -5,6 +5,7 @@
  *     target/c/nest.c        loops, tails, places
  *     target/c/region.c      the boxes of what is computed inside loops
  *     target/c/point.c       a stage at one point
+ *     target/c/dot.c         instructions that add several terms
  *     target/c/task.c        the bodies of parallel loops
  *     target/c/expression.c  nodes to values; loads, limits of tensors, inlined stages
  *     target/c/operation.c   operations on values
@@ -130,6 +131,13 @@ void wpk_c_point_begin(struct wpk_c_kernel *k, const struct wpk_stage *stage, in
                        struct wpk_c_point *point);
 /* Print what computes a node at a point, unless it is known. */
 struct wpk_c_value wpk_c_evaluate(struct wpk_c_kernel *k, const struct wpk_c_point *point, int id);
+/* The indices of a load that reads its tensor's storage at the point, in all lanes inside its
+ * limits or in all of them outside, where it is 0; false: it is another load.
+ *   shape  index [rank of the tensor] */
+bool wpk_c_load_indices(struct wpk_c_kernel *k, const struct wpk_c_point *point, int id,
+                        struct wpk_form *index);
+/* Begin a branch for such a load where it is inside; returns how many were begun, 0 or 1. */
+int wpk_c_open_inside(struct wpk_c_kernel *k, const struct wpk_c_point *point, int id);
 /* The form of an index expression, or false. */
 bool wpk_c_index(struct wpk_c_kernel *k, const struct wpk_c_point *point, int id,
                  struct wpk_form *out);
@@ -164,6 +172,14 @@ void wpk_c_print_point(struct wpk_c_kernel *k, const struct wpk_stage *stage, bo
 void wpk_c_print_lanes_of_terms(struct wpk_c_kernel *k, const struct wpk_stage *stage,
                                 const struct wpk_form *axis, int vector, int64_t count, int native);
 
+/* ---- target/c/dot.c */
+
+/* Print `count` terms of a sum, from `axis` on, as one instruction over all lanes. False: nothing
+ * was printed, since there is no instruction for so few lanes.
+ *   shape  axis [axis_count] */
+bool wpk_c_print_dot(struct wpk_c_kernel *k, const struct wpk_stage *stage,
+                     const struct wpk_form *axis, const struct wpk_nest_loop *loop, int64_t count);
+
 /* ---- target/c/task.c */
 
 /* A task under way: where its caller is printed. */
@@ -197,6 +213,10 @@ void wpk_c_storage_write(struct wpk_c_kernel *k, int tensor, const struct wpk_fo
 bool wpk_c_storage_place(struct wpk_c_kernel *k, int tensor, const struct wpk_form *index,
                          struct wpk_form *number);
 void wpk_c_storage_put_element(struct wpk_c_kernel *k, int tensor, const struct wpk_form *number);
+/* The same for the lanes of a group of elements, which have to be in memory: a storage that was
+ * variables so far is not. */
+bool wpk_c_storage_group(struct wpk_c_kernel *k, int tensor, const struct wpk_form *index,
+                         struct wpk_form *number);
 /* The variables or elements of a tensor that is no argument, and one of them. */
 int64_t wpk_c_storage_cells(const struct wpk_c_kernel *k, int tensor);
 void wpk_c_storage_put_cell(struct wpk_c_kernel *k, int tensor, int64_t cell);

@@ -141,6 +141,15 @@ static const char log_f32_text[] =
     "  p = $V_select(a == 0.0f, $V_of(-__builtin_inff()), p);\n"
     "  return $V_select(a < 0.0f, $V_of(__builtin_nanf(\"\")), p);\n}\n";
 
+/* gcc 12 converts to bytes lane by lane unless it is from i32. A NaN becomes some number. */
+#define NARROW(type, low, high)                                                                    \
+    "INLINE " type "$X $V_to_" type "($V a)\n{\n"                                                  \
+    "  const $V b = $V_min($V_of(" high "), $V_max($V_of(" low "), a));\n"                         \
+    "  return __builtin_convertvector(__builtin_convertvector(b, i32$X), " type "$X);\n}\n"
+
+static const char to_u8_text[] = NARROW("u8", "0.0f", "255.0f");
+static const char to_i8_text[] = NARROW("i8", "-128.0f", "127.0f");
+
 /* The texts before all functions: narrow floating types, bit by bit, nearest even. An f64 comes to
  * them in 13 digits, of which the last is set if any digit after it is: it rounds once. */
 static const char narrow_text[] =
@@ -181,6 +190,10 @@ static const char *own_text(enum wpk_c_function function, enum wpk_c_type type)
         return type == WPK_C_F32 ? exp_f32_text : exp_f64_text;
     case WPK_C_LOG:
         return type == WPK_C_F32 ? log_f32_text : NULL;
+    case WPK_C_TO_U8:
+        return type == WPK_C_F32 ? to_u8_text : NULL;
+    case WPK_C_TO_I8:
+        return type == WPK_C_F32 ? to_i8_text : NULL;
     default:
         return NULL;
     }
@@ -227,7 +240,8 @@ struct wpk_c_needs wpk_c_function_needs(enum wpk_c_function function, enum wpk_c
     };
     struct wpk_c_needs needs = {0};
     bool own = vector && own_text(function, type) != NULL;
-    bool has_calls = own && (function == WPK_C_EXP || function == WPK_C_LOG);
+    bool has_calls = own && (function == WPK_C_EXP || function == WPK_C_LOG ||
+                             function == WPK_C_TO_U8 || function == WPK_C_TO_I8);
     needs.type[type] = true;
     needs.type[wpk_c_integer_type(wpk_c_type_bytes(type))] = true;
     if (function >= WPK_C_FROM_F16) {

@@ -360,8 +360,8 @@ static bool is_short(const struct definition *d, int i, const struct space *spac
             most = d->loop[n].axis == loop->axis ? d->loop[n].step : most;
         }
         int64_t step = j == d->lanes ? d->native : loop->step;
-        all = loop->binding == WPK_BIND_UNROLL || loop->binding == WPK_BIND_LANES;
-        statements *= (most + step - 1) / step;
+        all = !wpk_nest_is_rolled(loop);
+        statements *= loop->binding == WPK_BIND_DOT ? 1 : (most + step - 1) / step;
     }
     return all && statements <= SHORT_MAX;
 }
@@ -463,7 +463,11 @@ static void print_loops(struct wpk_c_kernel *k, struct definition *d, int i,
     }
     const struct wpk_nest_loop *loop = &d->loop[i];
     bool variable = space->span[loop->axis].variable >= 0;
-    bool written = loop->binding == WPK_BIND_UNROLL || loop->binding == WPK_BIND_LANES;
+    bool written = !wpk_nest_is_rolled(loop);
+    if (loop->binding == WPK_BIND_DOT && !variable &&
+        wpk_c_print_dot(k, d->stage, space->at, loop, space->span[loop->axis].most)) {
+        return;
+    }
     if (i == d->lanes && !variable) {
         print_lanes(k, d, i, space);
     } else if (written && !variable) {

@@ -360,6 +360,8 @@ static struct wpk_c_value convert(struct wpk_c_kernel *k, enum wpk_dtype to,
         x = put_odd(k, &x, width);
     } else if (narrow && (from_type != WPK_C_F32 || a->dtype == WPK_BOOL)) {
         x = convert(k, WPK_F32, &x);
+    } else if (width > 1 && wpk_dtype_is_float(to) && (a->dtype == WPK_I8 || a->dtype == WPK_U8)) {
+        x = convert(k, WPK_I32, &x); /* gcc 12 has vectors of both steps, and none of the whole */
     }
     struct wpk_c_value value = wpk_c_begin(&k->text, to, width);
     if (narrow) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "target/c/print.h"
 
+#include "ir/instruction/instruction.h"
 #include "nest/output.h"
 #include "target/c/kernel.h"
 
@@ -200,11 +201,31 @@ wpk_err wpk_c_print(const struct wpk_schedule *schedule, const char *symbol, str
                                          : WPK_EUNSUPPORTED;
 }
 
+/* True if the target has the instruction of a loop, and a row is there for it. */
+static bool accepts_instruction(const struct wpk_schedule *schedule,
+                                const struct wpk_nest_loop *loop, struct wpk_diag *diag)
+{
+    const struct wpk_instruction *instruction = wpk_instruction_at(loop->instruction);
+    struct wpk_device device = {0};
+    char missing[WPK_CPU_FLAGS_TEXT_MAX];
+    wpk_target_read(schedule->target, &device);
+    wpk_cpu_flags_list(instruction->flags & ~device.cpu.flags, missing);
+    if (missing[0] != '\0') {
+        wpk_diag_set_at(diag, loop->at.line, loop->at.column,
+                        "%s needs a target with %s: name one, or write unroll outside of lanes",
+                        instruction->name, missing);
+    }
+    return missing[0] == '\0' && wpk_c_has_instruction(instruction);
+}
+
 bool wpk_c_accepts(const struct wpk_schedule *schedule, struct wpk_diag *diag)
 {
     const struct wpk_nest *nest = schedule->nest;
     for (int i = 0; i < nest->loop_count; i++) {
         const struct wpk_nest_loop *loop = &nest->loop[i];
+        if (loop->binding == WPK_BIND_DOT && !accepts_instruction(schedule, loop, diag)) {
+            return false;
+        }
         if (wpk_bind_is_block(loop->binding) || wpk_bind_is_thread(loop->binding)) {
             wpk_diag_set_at(diag, loop->at.line, loop->at.column,
                             "the back end c has no %s: write parallel, serial or unroll",

@@ -9,7 +9,9 @@
 
 #include "nest/schedule.h"
 
-#define WPK_C_FLAGS_MAX 24
+#define WPK_C_FLAGS_MAX 40
+
+struct wpk_instruction;
 
 /* Write the kernel as the function SYMBOL_argv, with the arguments of target/halide/halide.h.
  *   errors  WPK_EUNSUPPORTED the nest cannot be printed, with the reason; WPK_ENOMEM */
@@ -17,6 +19,9 @@ wpk_err wpk_c_print(const struct wpk_schedule *schedule, const char *symbol, str
                     struct wpk_diag *diag);
 /* True if wpk_c_print() prints the schedule; else the reason is in `diag`. */
 bool wpk_c_accepts(const struct wpk_schedule *schedule, struct wpk_diag *diag);
+
+/* True if the back end has the instruction (target/c/dot.c). */
+bool wpk_c_has_instruction(const struct wpk_instruction *instruction);
 
 /* The CPU flags that the kernel needs: those for which it is compiled. */
 wpk_cpu_flags wpk_c_needs(const struct wpk_schedule *schedule);

@@ -4,6 +4,7 @@
 #include "target/c/print.h"
 
 #include "ir/notation/notation.h"
+#include "search/back_end.h"
 #include "search/fake_target.h"
 #include "target/lower.h"
 #include "tests/kernel_check.h"
@@ -42,6 +43,9 @@ static void add_subjects(struct wpk_kernels *batch, struct wpk_rng *rng,
     struct wpk_diag diag = {0};
     struct wpk_space_options options = draw_options(rng, batch->flags);
     options.target = panels ? wpk_target_fake_panels() : options.target;
+    if ((batch->flags & WPK_CPU_AVX512_VNNI) != 0) {
+        options.back_ends = 1U << WPK_BACK_END_halide | 1U << WPK_BACK_END_c;
+    }
     wpk_err err = wpk_space_derive(program, &options, &space, &diag);
     if (err == WPK_EUNSUPPORTED) {
         return;
@@ -59,6 +63,9 @@ static void add_subjects(struct wpk_kernels *batch, struct wpk_rng *rng,
         struct wpk_buf text = {0};
         if (!wpk_c_accepts(&subject->schedule, &diag) ||
             wpk_c_print(&subject->schedule, "k", &text, &diag) != WPK_OK) {
+            if (strstr(subject->words, ".dot=") != NULL) {
+                fail_msg("%s: %s", subject->words, diag.text);
+            }
             wpk_schedule_fini(&subject->schedule);
             batch->count--;
         }
@@ -162,6 +169,50 @@ static void test_panels(void **state)
     wpk_check_kernels(&batch, &rng);
 }
 
+/* Sums of products of u8 and i8, of numbers of terms that no instruction divides, too. */
+static void test_instructions(void **state)
+{
+    (void)state;
+    static const char *const programs[] = {
+        "input X u8[20,64]\nconstant W i8[64,48]\noutput Y i32[20,48]\n"
+        "Y[i,j] = sum.i32(k:64) i32(X[i,k]) * i32(W[k,j])\n",
+        "input X u8[7,37]\nconstant W i8[37,45]\ninput Z i32[45]\nintermediate T i32[7,45]\n"
+        "output Y i32[7,45]\nT[i,j] = sum.i32(k:37) i32(X[i,k]) * i32(W[k,j])\n"
+        "Y[i,j] = T[i,j] - 3 * Z[j]\n",
+        "input X u8[3,9,30]\ninput W i8[3,30,32]\noutput Y i32[3,9,32]\n"
+        "Y[b,i,j] = sum.i32(k:30) i32(X[b,i,k]) * i32(W[b,k,j])\n",
+        "input X u8[1,8,9,11]\nconstant W i8[32,8,3,3]\noutput Y i32[1,32,9,11]\n"
+        "Y[n,f,y,x] = sum.i32(c:8,r:3,s:3) i32(X[n,c,y+r-1,x+s-1 | 0]) * i32(W[f,c,r,s])\n",
+        "input X u8[1,50]\nconstant W i8[50,33]\noutput Y i32[1,33]\n"
+        "Y[i,j] = sum.i32(k:50) i32(X[i,k]) * i32(W[k,j])\n",
+        "input X u8[40,50]\nconstant W i8[50,1]\noutput Y i32[40,1]\n"
+        "Y[i,j] = sum.i32(k:50) i32(X[i,k]) * i32(W[k,j])\n",
+    };
+    static struct wpk_kernels batch; /* large */
+    struct wpk_device here;
+    struct wpk_rng rng;
+    int dots = 0;
+    wpk_rng_seed(&rng, SEED);
+    assert_int_equal(wpk_device_probe(WPK_CPU_SET_AVX512_VNNI, &here), WPK_OK);
+    if (here.cpu.flags != WPK_CPU_SET_AVX512_VNNI) {
+        skip();
+    }
+    batch.flags = here.cpu.flags;
+    for (size_t i = 0; i < 2 * sizeof(programs) / sizeof(programs[0]); i++) {
+        struct wpk_program program;
+        struct wpk_diag diag = {0};
+        assert_int_equal(wpk_program_parse(programs[i / 2], &program, &diag), WPK_OK);
+        add_subjects(&batch, &rng, &program, false);
+        wpk_program_fini(&program);
+    }
+    for (int i = 0; i < batch.count; i++) {
+        dots += strstr(batch.subject[i].words, ".dot=") != NULL;
+    }
+    print_message("%d of %d by instructions\n", dots, batch.count);
+    assert_true(dots > batch.count / 4);
+    wpk_check_kernels(&batch, &rng);
+}
+
 static int number_of(const char *variable, int otherwise)
 {
     const char *given = getenv(variable);
@@ -204,6 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_masks),
         cmocka_unit_test(test_panels),
+        cmocka_unit_test(test_instructions),
         cmocka_unit_test(test_random_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -348,6 +348,18 @@ bool wpk_c_storage_place(struct wpk_c_kernel *k, int tensor, const struct wpk_fo
     return true;
 }
 
+bool wpk_c_storage_group(struct wpk_c_kernel *k, int tensor, const struct wpk_form *index,
+                         struct wpk_form *number)
+{
+    struct access a;
+    if (!find(k, tensor, index, k->forms.width, false, &a)) {
+        return false;
+    }
+    a.storage->memory = a.storage->memory || k->surveying;
+    *number = a.offset;
+    return a.storage->memory;
+}
+
 void wpk_c_storage_put_element(struct wpk_c_kernel *k, int tensor, const struct wpk_form *number)
 {
     const struct access a = {.storage = k->storage[k->storage_of[tensor]]};

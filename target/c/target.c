@@ -2,21 +2,29 @@
 /* Compiler flags for a target: the instructions, and how floating point is computed. */
 #include "target/c/print.h"
 
+#include "ir/instruction/instruction.h"
+
 #include <string.h>
 
 #define OPTION(suffix, text, option) "-m" option,
 static const char *const options[WPK_CPU_FLAG_COUNT] = {WPK_CPU_FLAG_LIST(OPTION)};
 
-/* The flags that expressions in C gain by: the printed text converts f16 bit by bit, and counts no
- * leading zeros, so that neither F16C nor AVX512CD is asked for. */
+/* The flags that expressions in C gain by, beside those of instructions that a nest names: the
+ * printed text converts f16 bit by bit, and counts no leading zeros, so that neither F16C nor
+ * AVX512CD is asked for. */
 static const wpk_cpu_flags used = WPK_CPU_SET_AVX | WPK_CPU_AVX2 | WPK_CPU_FMA | WPK_CPU_AVX512F |
                                   WPK_CPU_AVX512BW | WPK_CPU_AVX512DQ | WPK_CPU_AVX512VL;
 
 wpk_cpu_flags wpk_c_needs(const struct wpk_schedule *schedule)
 {
     struct wpk_device device = {0};
+    wpk_cpu_flags flags = used;
+    for (int i = 0; schedule->nest != NULL && i < schedule->nest->loop_count; i++) {
+        const struct wpk_nest_loop *loop = &schedule->nest->loop[i];
+        flags |= loop->binding == WPK_BIND_DOT ? wpk_instruction_at(loop->instruction)->flags : 0;
+    }
     wpk_target_read(schedule->target, &device);
-    return device.cpu.flags & used;
+    return device.cpu.flags & flags;
 }
 
 /* NaN and infinities are what IEEE says; products and sums are fused unless the target is strict,

@@ -335,7 +335,9 @@ void wpk_c_put_prologue(const struct wpk_c_text *t, struct wpk_buf *out)
              "INLINE i64 wpk_remainder(i64 a, i64 b) { return a - b * wpk_quotient(a, b); }\n"
              "INLINE i64 wpk_limit(i64 a, i64 low, i64 high)"
              " { return a < low ? low : a > high ? high : a; }\n"
-             "INLINE i64 wpk_least(i64 a, i64 b) { return a < b ? a : b; }\n");
+             "INLINE i64 wpk_least(i64 a, i64 b) { return a < b ? a : b; }\n"
+             "INLINE i32 wpk_group(const void *p, unsigned long size)"
+             " { i32 a = 0; __builtin_memcpy(&a, p, size); return a; }\n");
     wpk_buf_append_text(out, wpk_c_narrow_text());
     wpk_c_put_functions(t, out);
 }

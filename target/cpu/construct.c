@@ -3,6 +3,7 @@
  *
  * Register tiles are ranked by the target's rules; profiles (profile.h) say which of them, and how
  * the other genes (orders, splits of the reduction, blocks and places) are tried in turn. */
+#include "search/back_end.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
 #include "search/space_kind.h"
@@ -388,6 +389,37 @@ static void construct_pack(const struct wpk_variant *variant, int g,
     }
 }
 
+/* An instruction that adds several terms is used where it is legal, innermost of all axes. */
+static void set_dot(const struct wpk_space *space, int g, struct wpk_candidate *out)
+{
+    const struct wpk_variant *variant = &space->variants[out->variant];
+    const struct wpk_structure *s = variant->plan;
+    int gene = s->slots[g].dot;
+    for (int i = 0; gene >= 0 && i < variant->genes[gene].choice_count; i++) {
+        struct wpk_candidate attempt = *out;
+        int64_t axis = variant->genes[gene].choice[i].value;
+        struct wpk_decisions d;
+        if (axis == WPK_GENE_ALL) {
+            continue;
+        }
+        (void)set_innermost(variant, g, (int)axis, &attempt);
+        attempt.gene[gene] = (uint8_t)i;
+        set_number(variant, s->slots[g].unroll, 1, &attempt);
+        for (int k = 0; k < s->slots[g].pack_count; k++) {
+            wpk_genes_read(variant, &attempt, g, &d);
+            if (!wpk_group_is_legal(variant, &space->options, g, &d, NULL)) {
+                set_value(variant, s->slots[g].pack[k], 1, &attempt);
+            }
+        }
+        wpk_genes_read(variant, &attempt, g, &d);
+        if (wpk_group_is_legal(variant, &space->options, g, &d, NULL)) {
+            *out = attempt;
+            wpk_genes_set_back_end(variant, WPK_BACK_END_c, out);
+            return;
+        }
+    }
+}
+
 /* Candidate number `n` of a variant. */
 static bool construct_one(const struct wpk_space *space, int v,
                           const struct wpk_register_tiles *tiles, int n, struct wpk_candidate *out)
@@ -424,6 +456,9 @@ static bool construct_one(const struct wpk_space *space, int v,
     set_places(variant, &space->options, profile.fused, out);
     for (int g = 0; g <= last && profile.blocking->panels; g++) {
         set_panels(variant, machine, g, &tiles[g], &profile, out);
+    }
+    for (int g = 0; g <= last; g++) {
+        set_dot(space, g, out);
     }
     set_parallel(variant, profile.parallel, out);
     return wpk_space_is_legal(space, out);
@@ -503,10 +538,28 @@ static wpk_err choose_variants(const struct wpk_space *space, int *out, int *cho
     return WPK_OK;
 }
 
-/* Each of the first ones by every back end; the last ones make room. */
+static bool has_dot(const struct wpk_space *space, const struct wpk_candidate *candidate)
+{
+    const struct wpk_structure *s = space->variants[candidate->variant].plan;
+    bool some = false;
+    for (int g = 0; g < s->plan.group_count; g++) {
+        struct wpk_decisions d;
+        wpk_genes_read(&space->variants[candidate->variant], candidate, g, &d);
+        some = some || d.dot >= 0;
+    }
+    return some;
+}
+
+/* Each of the first ones by every back end; the last ones make room. Where one back end alone has
+ * an instruction that fits, the candidates stay that one's. */
 static void set_back_ends(const struct wpk_space *space, struct wpk_candidate *out, int count)
 {
     int choices = 0;
+    for (int i = 0; i < count; i++) {
+        if (has_dot(space, &out[i])) {
+            return;
+        }
+    }
     for (int i = 0; wpk_back_end_name(i) != NULL; i++) {
         choices += (int)(space->options.back_ends >> i & 1);
     }

@@ -6,6 +6,8 @@
 
 #include "ir/data_index.h"
 #include "ir/derive/derive.h"
+#include "ir/instruction/instruction.h"
+#include "search/back_end.h"
 #include "search/gene_list.h"
 #include "search/reuse.h"
 #include "target/cpu/gene_sum.h"
@@ -356,9 +358,36 @@ static int derive_order(struct wpk_gene_list *c, const struct wpk_group *group, 
     return gene;
 }
 
-static void derive_reduction(struct wpk_gene_list *c, const struct wpk_group *group,
-                             const struct wpk_machine *machine, struct wpk_slots *slots)
+/* An axis of which an instruction of the device adds several terms at a time, or none. */
+static void derive_dot(struct wpk_gene_list *c, const struct wpk_group *group,
+                       const struct wpk_space_options *options, struct wpk_slots *slots)
 {
+    const struct wpk_stage *stage = wpk_contraction_of(c->variant, group);
+    const bool *literal = group->member[group->contraction].literal;
+    bool prints = (options->back_ends & 1U << WPK_BACK_END_c) != 0 && group->reuse;
+    int instruction =
+        prints ? wpk_instruction_choose(&c->variant->program, stage, options->device.cpu.flags)
+               : -1;
+    slots->instruction = instruction;
+    if (instruction < 0) {
+        return;
+    }
+    slots->dot = wpk_gene_list_add(c, false, "%s.dot", group->name);
+    wpk_gene_list_choice(c, slots->dot, WPK_GENE_ALL, "none");
+    if (slots->dot >= 0) {
+        c->variant->genes[slots->dot].optional = true;
+    }
+    for (int a = stage->rank; a < stage->axis_count; a++) {
+        if (!literal[a] && stage->axes[a].extent > 1) {
+            wpk_gene_list_choice(c, slots->dot, a, stage->axes[a].name);
+        }
+    }
+}
+
+static void derive_reduction(struct wpk_gene_list *c, const struct wpk_group *group,
+                             const struct wpk_space_options *options, struct wpk_slots *slots)
+{
+    const struct wpk_machine *machine = &options->target.machine;
     const struct wpk_stage *stage = wpk_contraction_of(c->variant, group);
     int axes[WPK_AXES_MAX], count = 0;
     const bool *literal = group->member[group->contraction].literal;
@@ -379,6 +408,7 @@ static void derive_reduction(struct wpk_gene_list *c, const struct wpk_group *gr
     wpk_gene_list_number(c, slots->split, WPK_GENE_ALL);
     slots->sum = wpk_gene_sum_add_blocks(c, group, stage, largest);
     slots->panel = wpk_gene_sum_add_panels(c, group, stage, largest, machine);
+    derive_dot(c, group, options, slots);
     slots->unroll = wpk_gene_list_add(c, true, "%s.unroll", group->name);
     for (int i = 1; i <= UNROLL_MOST; i++) {
         wpk_gene_list_number(c, slots->unroll, i);
@@ -514,6 +544,7 @@ static void clear_slots(struct wpk_slots *slots)
     memset(slots, 0, sizeof(*slots));
     slots->vec = slots->lanes = slots->outer = slots->inner = slots->red = -1;
     slots->split = slots->sum = slots->panel = slots->unroll = -1;
+    slots->dot = slots->instruction = -1;
     slots->at = slots->par = slots->roll = slots->tail = -1;
     for (int a = 0; a < WPK_RANK_MAX; a++) {
         slots->tile[a] = slots->block[a] = -1;
@@ -549,7 +580,7 @@ static void derive_group(struct wpk_gene_list *c, struct wpk_structure *s, int g
     }
     slots->inner = derive_order(c, group, "inner", root, axes, count);
     if (group->contraction >= 0) {
-        derive_reduction(c, group, &options->target.machine, slots);
+        derive_reduction(c, group, options, slots);
         if (group->reuse) {
             derive_packs(c, s, g, &options->target.machine, slots);
         }

@@ -4,6 +4,10 @@
  * limits of a machine are in the rules of its target. */
 #include "search/candidate_nest.h"
 
+#include "ir/derive/contraction.h"
+#include "ir/instruction/instruction.h"
+#include "search/back_end.h"
+
 #include <string.h>
 
 static bool no(const char **why, const char *reason)
@@ -68,7 +72,7 @@ static bool reduction_is_legal(const struct wpk_stage *stage, const struct wpk_d
     if (d->split > 0 && stage->axes[d->split_axis].extent % d->split != 0) {
         return no(why, "the split does not divide its axis");
     }
-    if (extent % d->unroll != 0) {
+    if (extent % ((d->unroll > 1 || extent == d->split ? d->terms : 1) * d->unroll) != 0) {
         return no(why, "the unrolling does not divide the innermost reduction loop");
     }
     return true;
@@ -156,6 +160,76 @@ static bool is_copied(const struct wpk_variant *variant, const struct wpk_decisi
         }
     }
     return false;
+}
+
+/* True if neighbours of the load's tensor along its last dimension are terms of the axis. */
+static bool lies_along(const struct wpk_program *program, const struct wpk_node *load, int axis)
+{
+    int last = program->tensors[load->tensor].rank - 1;
+    struct wpk_affine affine;
+    return last >= 0 && wpk_contraction_only_dim(program, load, axis) == last &&
+           wpk_index_affine(program, load->index[last], &affine) && affine.coefficient[axis] == 1;
+}
+
+/* An instruction's terms lie together: of the operand in lanes in a copy, of the other one in a
+ * copy or in the order of its tensor. */
+static bool operands_are_legal(const struct wpk_variant *variant, int g,
+                               const struct wpk_decisions *d, const char **why)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_program *program = &variant->program;
+    const struct wpk_group *group = &s->plan.group[g];
+    const struct wpk_member *member = &group->member[group->contraction];
+    const struct wpk_stage *stage = &program->stages[member->stage];
+    int load[2], in_lanes = 0;
+    if (!wpk_instruction_fits(wpk_instruction_at(d->instruction), program, stage, load)) {
+        return no(why, "no instruction fits");
+    }
+    for (int i = 0; i < 2; i++) {
+        const struct wpk_node *node = &program->nodes[load[i]];
+        bool lanes = false;
+        for (int a = 0; a < stage->rank; a++) {
+            lanes = lanes ||
+                    (member->root_axis[a] == d->vec && wpk_contraction_uses_axis(program, node, a));
+        }
+        in_lanes += lanes;
+        bool copied = is_copied(variant, d, g, node->tensor);
+        if (!copied && (lanes || !lies_along(program, node, d->dot))) {
+            return no(why, "the terms of an instruction do not lie together: copy the operand");
+        }
+    }
+    return in_lanes == 1 || no(why, "an instruction needs lanes along one of its operands");
+}
+
+static bool dot_is_legal(const struct wpk_variant *variant, int g, const struct wpk_decisions *d,
+                         const char **why)
+{
+    if (d->dot < 0) {
+        return true;
+    }
+    if (!wpk_genes_has_back_end(variant, WPK_BACK_END_c)) {
+        return no(why, "the back end c alone prints instructions");
+    }
+    if (d->red[d->red_count - 1] != d->dot) {
+        return no(why, "the terms of an instruction are of the innermost reduction loop");
+    }
+    if (d->vec < 0 || d->lanes < 4) {
+        return no(why, "an instruction needs lanes");
+    }
+    return operands_are_legal(variant, g, d, why);
+}
+
+bool wpk_back_end_is_legal(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
+                           const char **why)
+{
+    const struct wpk_structure *s = variant->plan;
+    bool legal = true;
+    for (int g = 0; g < s->plan.group_count; g++) {
+        struct wpk_decisions d;
+        wpk_genes_read(variant, candidate, g, &d);
+        legal = legal && (d.dot < 0 || wpk_genes_back_end(variant, candidate) == WPK_BACK_END_c);
+    }
+    return legal || no(why, "the back end c alone prints instructions");
 }
 
 /* Loads and arithmetic of one definition. Values of the group's members are in registers. */
@@ -321,7 +395,8 @@ bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_spac
     const struct wpk_stage *contraction = wpk_contraction_of(variant, group);
     struct wpk_tile tile;
     if (!axes_are_legal(group, root, machine, d, why) ||
-        (contraction != NULL && !reduction_is_legal(contraction, d, why)) ||
+        (contraction != NULL &&
+         (!reduction_is_legal(contraction, d, why) || !dot_is_legal(variant, g, d, why))) ||
         !panel_is_legal(group, root, d, why)) {
         return false;
     }

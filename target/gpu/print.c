@@ -420,6 +420,9 @@ static bool accepts_loop(const struct wpk_nest_loop *loop, struct wpk_diag *diag
     if (loop->binding == WPK_BIND_PARALLEL) {
         return refuse(&loop->at, diag, "has no parallel: write block.x or thread.x");
     }
+    if (loop->binding == WPK_BIND_DOT) {
+        return refuse(&loop->at, diag, "has no dot: write unroll outside of lanes");
+    }
     bool moves = loop->tail == WPK_TAIL_EXACT || loop->tail == WPK_TAIL_SHIFT;
     if (wpk_bind_is_block(loop->binding) && !moves) {
         return refuse(&loop->at, diag, "moves the last block inwards: write shift or exact");

@@ -191,6 +191,13 @@ bool wpk_halide_accepts(const struct wpk_schedule *schedule, struct wpk_diag *di
     if (!are_cut(nest, diag)) {
         return false;
     }
+    for (int i = 0; i < nest->loop_count; i++) {
+        if (nest->loop[i].binding == WPK_BIND_DOT) {
+            wpk_diag_set_at(diag, nest->loop[i].at.line, nest->loop[i].at.column,
+                            "dot needs the back end c: write by c, or unroll outside of lanes");
+            return false;
+        }
+    }
     for (int e = 0; e < nest->entry_count; e++) {
         const struct wpk_nest_entry *entry = &nest->entry[e];
         if (entry->scope == WPK_SCOPE_OUTPUT) {

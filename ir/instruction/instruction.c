@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ir/instruction/instruction.h"
+
+#include "ir/notation/notation.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT_MAX 8192 /* of one description */
+#define WORD "instruction "
+
+/* All files, one after the other (ir/meson.build). */
+extern const unsigned char wpk_instruction_texts[];
+extern const size_t wpk_instruction_texts_size;
+
+static struct wpk_instruction instructions[WPK_INSTRUCTIONS_MAX];
+static int instruction_count;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* ---- one description */
+
+static wpk_err fail(struct wpk_diag *diag, const char *why)
+{
+    wpk_diag_set(diag, "an instruction's description: %s", why);
+    return WPK_EPARSE;
+}
+
+/* Copy the line that begins with the word, without it; false if there is none. */
+static bool find_line(const char *text, const char *word, char *out, size_t size)
+{
+    size_t length = strlen(word);
+    for (const char *line = text; *line != '\0'; line += strspn(line, "\n")) {
+        size_t all = strcspn(line, "\n");
+        if (all > length && strncmp(line, word, length) == 0 && all - length < size) {
+            snprintf(out, size, "%.*s", (int)(all - length), line + length);
+            return true;
+        }
+        line += all;
+    }
+    return false;
+}
+
+/* The description's program: what follows the last of its other lines. */
+static const char *program_of(const char *text)
+{
+    const char *first = strstr(text, "\ninput ");
+    return first == NULL ? "" : first + 1;
+}
+
+/* Fill what follows from the program. */
+static bool read_program(struct wpk_instruction *out)
+{
+    const struct wpk_program *program = &out->program;
+    int found = 0, outputs = 0;
+    for (int t = 0; t < program->tensor_count; t++) {
+        const struct wpk_tensor *tensor = &program->tensors[t];
+        outputs += tensor->role == WPK_ROLE_OUTPUT;
+        if (tensor->role != WPK_ROLE_INPUT) {
+            continue;
+        }
+        if (found == 2) {
+            out->sum = tensor->dtype;
+            out->lanes = (int)tensor->extent[0];
+        } else if (found < 2) {
+            out->operand[found] = tensor->dtype;
+            out->terms = (int)tensor->extent[1];
+        }
+        if (tensor->rank != (found < 2 ? 2 : 1) ||
+            tensor->extent[0] != program->tensors[0].extent[0]) {
+            return false;
+        }
+        found++;
+    }
+    return found == 3 && outputs == 1 && out->terms > 1;
+}
+
+wpk_err wpk_instruction_parse(const char *text, struct wpk_instruction *out, struct wpk_diag *diag)
+{
+    char flags[WPK_CPU_FLAGS_TEXT_MAX], cost[16], *end;
+    memset(out, 0, sizeof(*out));
+    if (!find_line(text, WORD, out->name, sizeof(out->name)) ||
+        !find_line(text, "flags ", flags, sizeof(flags)) ||
+        !find_line(text, "cost ", cost, sizeof(cost))) {
+        return fail(diag, "write a line 'instruction NAME', one of its flags, and its cost");
+    }
+    out->cost = strtod(cost, &end);
+    if (wpk_cpu_flags_parse(flags, &out->flags) != WPK_OK || *end != '\0' || out->cost <= 0) {
+        return fail(diag, "flags are a level with flags beyond it, a cost is a positive number");
+    }
+    wpk_err err = wpk_program_parse(program_of(text), &out->program, diag);
+    if (err == WPK_OK && !read_program(out)) {
+        wpk_program_fini(&out->program);
+        err = fail(diag, "the inputs are two operands [lanes, terms] and the sums [lanes]");
+    }
+    return err;
+}
+
+/* ---- all of them */
+
+static void read_all(void)
+{
+    char *all = strndup((const char *)wpk_instruction_texts, wpk_instruction_texts_size);
+    WPK_ASSERT(all != NULL);
+    const char *at = strstr(all, WORD);
+    while (at != NULL) {
+        char text[TEXT_MAX];
+        struct wpk_diag diag = {0};
+        const char *next = strstr(at + 1, "\n" WORD);
+        size_t size = next == NULL ? strlen(at) : (size_t)(next + 1 - at);
+        WPK_ASSERT(size < sizeof(text));
+        WPK_ASSERT(instruction_count < WPK_INSTRUCTIONS_MAX);
+        snprintf(text, sizeof(text), "%.*s", (int)size, at);
+        wpk_err err = wpk_instruction_parse(text, &instructions[instruction_count], &diag);
+        WPK_ASSERT(err == WPK_OK);
+        instruction_count++;
+        at = next == NULL ? NULL : next + 1;
+    }
+    free(all);
+}
+
+int wpk_instruction_count(void)
+{
+    int failed = pthread_once(&once, read_all);
+    WPK_ASSERT(failed == 0);
+    return instruction_count;
+}
+
+const struct wpk_instruction *wpk_instruction_at(int number)
+{
+    int count = wpk_instruction_count();
+    WPK_ASSERT(number >= 0);
+    WPK_ASSERT(number < count);
+    return &instructions[number];
+}
+
+int wpk_instruction_find(const char *name)
+{
+    for (int i = wpk_instruction_count() - 1; i >= 0; i--) {
+        if (strcmp(instructions[i].name, name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* ---- where one fits */
+
+/* The load below a cast to the type of the sums, which keeps its value; -1: it is none. */
+static int load_below(const struct wpk_program *program, int id, enum wpk_dtype sum)
+{
+    const struct wpk_node *node = &program->nodes[id];
+    bool casts = node->kind == WPK_NODE_CAST && node->dtype == sum;
+    int load = casts ? node->arg[0] : id;
+    return program->nodes[load].kind == WPK_NODE_LOAD ? load : -1;
+}
+
+bool wpk_instruction_fits(const struct wpk_instruction *instruction,
+                          const struct wpk_program *program, const struct wpk_stage *stage,
+                          int load[2])
+{
+    const struct wpk_node *node = &program->nodes[stage->expr];
+    if (stage->reduction != WPK_REDUCE_SUM || stage->accumulator != instruction->sum ||
+        program->tensors[stage->output].dtype != instruction->sum ||
+        node->kind != WPK_NODE_BINARY || node->op != WPK_BINARY_MUL ||
+        node->dtype != instruction->sum) {
+        return false;
+    }
+    for (int swap = 0; swap < 2; swap++) {
+        int found = 0;
+        for (int i = 0; i < 2; i++) {
+            load[i] = load_below(program, node->arg[swap ^ i], instruction->sum);
+            found += load[i] >= 0 && program->nodes[load[i]].dtype == instruction->operand[i];
+        }
+        if (found == 2) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int wpk_instruction_choose(const struct wpk_program *program, const struct wpk_stage *stage,
+                           wpk_cpu_flags has)
+{
+    int best = -1, load[2];
+    for (int i = 0; i < wpk_instruction_count(); i++) {
+        bool better = best < 0 || instructions[i].lanes > instructions[best].lanes;
+        if (better && wpk_cpu_flags_fit(instructions[i].flags, has) &&
+            wpk_instruction_fits(&instructions[i], program, stage, load)) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+bool wpk_program_may_use_instruction(const struct wpk_program *program)
+{
+    bool some = false;
+    for (int s = 0; s < program->stage_count; s++) {
+        some = some || wpk_instruction_choose(program, &program->stages[s], WPK_CPU_FLAGS_ALL) >= 0;
+    }
+    return some;
+}

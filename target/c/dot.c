@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Instructions that add several terms of a sum in each lane. Terms that lie together in memory are
+ * a group of four bytes: of one operand every lane has a group of its own, of the other one all
+ * lanes have the same, which is broadcast.
+ *
+ * Where a load is outside of its tensor, and 0, the instruction is left out.
+ *
+ * The last group of a sum may be incomplete. The broadcast operand is then filled with zeros, which
+ * the other operand's elements, whatever they are, are multiplied with; these lie in a block of
+ * whole groups. */
+#include "ir/instruction/instruction.h"
+#include "target/c/kernel.h"
+#include "target/c/print.h"
+
+#include <string.h>
+
+#define GROUP_BYTES 4
+
+/* An instruction as compilers' assemblers spell it: %0 the sums, %1 and %2 the operands. */
+static const struct row {
+    const char *name;
+    const char *text;
+    const char *constraint; /* of registers */
+    int lanes_min;          /* and each power of two up to those of the description */
+} rows[] = {
+    {"vpdpbusd", "vpdpbusd %2, %1, %0", "v", 4},
+    {"vpdpbusd_vex", "%{vex%} vpdpbusd %2, %1, %0", "x", 4},
+};
+
+static const struct row *row_of(const struct wpk_instruction *instruction)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (strcmp(rows[i].name, instruction->name) == 0) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
+bool wpk_c_has_instruction(const struct wpk_instruction *instruction)
+{
+    return row_of(instruction) != NULL;
+}
+
+/* A group of an operand: the number of its first element, with lanes if each has its own. */
+struct group {
+    int tensor;
+    struct wpk_form first;
+    bool uniform;
+};
+
+/* True if the terms after the first one change no index that may leave the tensor. */
+static bool stays_inside(struct wpk_c_kernel *k, int tensor, const struct wpk_form *first,
+                         const struct wpk_form *index)
+{
+    for (int d = 0; d < k->program->tensors[tensor].rank; d++) {
+        int64_t low = 0, high = 0;
+        struct wpk_form apart = wpk_form_add(&k->forms, &index[d], &first[d], -1);
+        wpk_form_range(&k->forms, &index[d], &low, &high);
+        if (!wpk_form_is_number(&apart) ||
+            (apart.constant != 0 && high >= k->program->tensors[tensor].extent[d])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* True if `terms` elements of the load lie together, from the point on; the sum has `count` of
+ * them. */
+static bool lie_together(struct wpk_c_kernel *k, struct wpk_c_point point, int axis, int count,
+                         int terms, int load, struct group *out)
+{
+    struct wpk_form first[WPK_RANK_MAX], index[WPK_RANK_MAX], number;
+    bool limited = k->program->nodes[load].outside >= 0;
+    out->tensor = k->program->nodes[load].tensor;
+    for (int t = 0; t < terms; t++) {
+        if (!wpk_c_load_indices(k, &point, load, index) ||
+            !wpk_c_storage_group(k, out->tensor, index, &number)) {
+            return false;
+        }
+        if (t == 0) {
+            memcpy(first, index, sizeof(first));
+            out->first = number;
+        }
+        struct wpk_form apart = wpk_form_add(&k->forms, &number, &out->first, -1);
+        if (!wpk_form_is_number(&apart) || apart.constant != t ||
+            ((t >= count || limited) && !stays_inside(k, out->tensor, first, index))) {
+            return false;
+        }
+        point.axis[axis].constant++;
+    }
+    out->uniform = wpk_form_is_uniform(&k->forms, &out->first);
+    return true;
+}
+
+static bool find_groups(struct wpk_c_kernel *k, const struct wpk_c_point *point, int axis,
+                        int count, int terms, const int load[2], struct group group[2])
+{
+    for (int i = 0; i < 2; i++) {
+        if (!lie_together(k, *point, axis, count, count, load[i], &group[i])) {
+            return false;
+        }
+        bool lanes = wpk_form_is_even(&k->forms, &group[i].first) && group[i].first.lane == terms;
+        if (!group[i].uniform &&
+            (!lanes || !lie_together(k, *point, axis, count, terms, load[i], &group[i]))) {
+            return false;
+        }
+    }
+    return group[0].uniform != group[1].uniform;
+}
+
+/* The operand as a vector of 32-bit lanes. */
+static struct wpk_c_value load_group(struct wpk_c_kernel *k, const struct group *group,
+                                     int64_t bytes, int width)
+{
+    struct wpk_form lane = wpk_form_number(0);
+    struct wpk_form first = wpk_form_at_lane(&k->forms, &group->first, &lane);
+    struct wpk_c_value value = wpk_c_begin(&k->text, WPK_I32, width);
+    if (group->uniform) {
+        wpk_c_put_function(&k->text, WPK_C_OF, WPK_C_I32, width);
+        wpk_c_put(&k->text, "(wpk_group(&");
+        wpk_c_storage_put_element(k, group->tensor, &first);
+        wpk_c_put(&k->text, ", %d))", (int)bytes);
+    } else {
+        enum wpk_c_type type = wpk_c_memory_type(k->program->tensors[group->tensor].dtype);
+        wpk_c_put(&k->text, "(");
+        wpk_c_put_type(&k->text, WPK_C_I32, width);
+        wpk_c_put(&k->text, ")");
+        wpk_c_put_function(&k->text, WPK_C_LOAD, type,
+                           width * GROUP_BYTES / wpk_c_type_bytes(type));
+        wpk_c_put(&k->text, "(&");
+        wpk_c_storage_put_element(k, group->tensor, &first);
+        wpk_c_put(&k->text, ")");
+    }
+    wpk_c_end(&k->text);
+    return value;
+}
+
+static void print_instruction(struct wpk_c_kernel *k, const struct wpk_c_point *point,
+                              const struct wpk_instruction *instruction, int64_t count,
+                              const struct group group[2])
+{
+    const struct row *row = row_of(instruction);
+    int width = k->forms.width, output = point->stage->output;
+    struct wpk_c_value operand[2];
+    for (int i = 0; i < 2; i++) {
+        int64_t size = (int64_t)wpk_dtype_size(instruction->operand[i]);
+        operand[i] = load_group(k, &group[i], count * size, width);
+    }
+    struct wpk_c_value before = wpk_c_storage_read(k, output, point->axis, width);
+    struct wpk_c_value sum = {
+        .kind = WPK_C_NAME, .dtype = instruction->sum, .width = width, .mask_bytes = 4};
+    sum.name = k->text.name_count++;
+    wpk_c_indent(&k->text);
+    wpk_c_put_type(&k->text, wpk_c_type_of(sum.dtype), width);
+    wpk_c_put(&k->text, " t%d = ", sum.name);
+    wpk_c_put_value(&k->text, &before, width);
+    wpk_c_end(&k->text);
+    wpk_c_line(&k->text, "__asm__(\"%s\" : \"+%s\"(t%d) : \"%s\"(t%d), \"%s\"(t%d));", row->text,
+               row->constraint, sum.name, row->constraint, operand[0].name, row->constraint,
+               operand[1].name);
+    wpk_c_storage_write(k, output, point->axis, width, &sum);
+}
+
+bool wpk_c_print_dot(struct wpk_c_kernel *k, const struct wpk_stage *stage,
+                     const struct wpk_form *axis, const struct wpk_nest_loop *loop, int64_t count)
+{
+    const struct wpk_instruction *instruction = wpk_instruction_at(loop->instruction);
+    const struct row *row = row_of(instruction);
+    int width = k->forms.width, load[2];
+    struct wpk_c_point point;
+    struct group group[2];
+    WPK_ASSERT(row != NULL);
+    if (width < row->lanes_min || width > instruction->lanes) {
+        return false;
+    }
+    memcpy(point.axis, axis, (size_t)stage->axis_count * sizeof(*axis));
+    wpk_c_point_begin(k, stage, width, &point);
+    if (!wpk_instruction_fits(instruction, k->program, stage, load) ||
+        !find_groups(k, &point, loop->axis, (int)count, instruction->terms, load, group)) {
+        if (count < instruction->terms) {
+            return false;
+        }
+        wpk_c_refuse(k, "terms of a dot do not lie together in memory: of one operand all lanes "
+                        "read the same, of the other one each has a group of its own");
+        return true;
+    }
+    wpk_c_line(&k->text, "{");
+    k->text.depth++;
+    int opened = wpk_c_open_inside(k, &point, load[0]);
+    opened += wpk_c_open_inside(k, &point, load[1]);
+    print_instruction(k, &point, instruction, count, group);
+    for (int i = 0; i <= opened; i++) {
+        k->text.depth--;
+        wpk_c_line(&k->text, "}");
+    }
+    return true;
+}
