@@ -7,7 +7,7 @@
 
 #include "common/clock.h"
 #include "common/metrics.h"
-#include "coordinator/state/op_identity.h"
+#include "coordinator/state/submission.h"
 #include "ir/notation/definition.h"
 #include "schema/device.h"
 #include "schema/job.h"
