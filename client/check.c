@@ -9,7 +9,7 @@
 #include "client/unseen.h"
 #include "common/format.h"
 #include "common/json.h"
-#include "common/peak.h"
+#include "common/machine.h"
 #include "ir/canonical/fingerprint.h"
 #include "ir/cost.h"
 #include "ir/notation/definition.h"

@@ -147,4 +147,11 @@ void wpk_metrics_print(struct wpk_buf *out);
 /* Set all numbers to 0 and forget the device classes; for tests with a single thread. */
 void wpk_metrics_reset(void);
 
+/* The kernel's numbers of this process, under the names that Prometheus' client libraries use. */
+
+/* Append process_cpu_seconds_total, process_resident_memory_bytes, process_virtual_memory_bytes,
+ * process_start_time_seconds, process_open_fds, process_max_fds. A number that /proc does not give,
+ * for want of a descriptor to read it with, is left out. */
+void wpk_metrics_print_process(struct wpk_buf *out);
+
 #endif

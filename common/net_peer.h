@@ -17,7 +17,7 @@
 
 #include "common/admission.h"
 #include "common/net_dial.h"
-#include "common/net_frame.h"
+#include "common/net_line.h"
 
 #include <pthread.h>
 

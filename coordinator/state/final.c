@@ -19,7 +19,7 @@
 #include "coordinator/state/table.h"
 #include "coordinator/state/worker.h"
 #include "coordinator/state/worker_class.h"
-#include "schema/message_trace.h"
+#include "schema/message.h"
 
 #include <math.h>
 #include <stdio.h>

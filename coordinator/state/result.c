@@ -20,7 +20,7 @@
 #include "coordinator/state/search.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/worker.h"
-#include "schema/message_trace.h"
+#include "schema/message.h"
 
 #include <stdio.h>
 #include <stdlib.h>

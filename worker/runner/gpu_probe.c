@@ -3,7 +3,7 @@
 
 #include "common/clock.h"
 #include "runtime/gpu/cuda_driver.h"
-#include "runtime/gpu/gpu_module.h"
+#include "runtime/gpu/gpu_program.h"
 #include "worker/process.h"
 
 #include <errno.h>
