@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/check_model.h"
+#include "client/run_model.h"
 
 #include "client/tune_service.h"
 #include "common/format.h"

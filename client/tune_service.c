@@ -3,7 +3,7 @@
 
 #include "client/choice_file.h"
 #include "client/follow.h"
-#include "client/list.h"
+#include "client/session.h"
 #include "common/json.h"
 #include "common/machine.h"
 #include "schema/device.h"

@@ -2,8 +2,6 @@
 /* Lookups: one, or a batch. A request names an operator as in a job file, or by its fingerprint. */
 #include "coordinator/api/api_lookup.h"
 #include "coordinator/api/api_front.h"
-#include "coordinator/api/api_match.h"
-#include "coordinator/api/api_tuning.h"
 
 #include "common/clock.h"
 #include "common/metrics.h"

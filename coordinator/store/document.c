@@ -3,7 +3,6 @@
 
 #include "coordinator/state/budget.h"
 #include "coordinator/state/worker.h"
-#include "coordinator/store/document_kernel.h"
 #include "coordinator/store/history_job.h"
 #include "search/back_end.h"
 

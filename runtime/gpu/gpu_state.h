@@ -22,7 +22,7 @@ struct wpk_gpu {
     size_t upload_size[WPK_GPU_UPLOADS_MAX];
     void *upload_copy[WPK_GPU_UPLOADS_MAX]; /* owned; as prepared, if it is guarded; else NULL */
     int upload_count;
-    /* Bytes in front of tensors (gpu_guard.h): of uploads, and of the calls that are made next. */
+    /* Bytes in front of tensors (gpu_guard.c): of uploads, and of the calls that are made next. */
     size_t upload_border, border;
     bool guarded;
     struct wpk_gpu_argument argument[WPK_LAUNCH_ARGUMENTS_MAX];

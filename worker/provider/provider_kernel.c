@@ -5,9 +5,7 @@
 #include "runtime/kernel/kernel.h"
 #include "runtime/scratch.h"
 #include "runtime/vendor/gpu_vendor.h"
-#include "worker/provider/nvml.h"
-#include "worker/provider/provider_gpu.h"
-#include "worker/provider/provider_onednn.h"
+#include "worker/provider/provider.h"
 #include "worker/provider/provider_state.h"
 
 #include <stdint.h>

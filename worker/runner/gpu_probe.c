@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/runner/gpu_probe.h"
+#include "worker/runner/runner_child.h"
 
 #include "common/clock.h"
 #include "runtime/gpu/cuda_driver.h"
