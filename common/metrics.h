@@ -139,8 +139,8 @@ void wpk_metric_observe_count(enum wpk_histogram histogram, uint64_t count);
 uint64_t wpk_metric_counted(enum wpk_counter counter, unsigned value);
 int64_t wpk_metric_gauged(enum wpk_gauge gauge, unsigned value);
 
-/* Append all metrics in Prometheus' text format 0.0.4, with those of wpk_metrics_print_process(); failures
- * stick to `out`. */
+/* Append all metrics in Prometheus' text format 0.0.4, with those of
+ * wpk_metrics_print_process(); failures stick to `out`. */
 #define WPK_METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 void wpk_metrics_print(struct wpk_buf *out);
 

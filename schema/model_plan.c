@@ -4,7 +4,7 @@
 #include "common/checksum.h"
 #include "common/crypto.h"
 #include "common/json.h"
-#include "schema/tensor.h"
+#include "schema/named_tensor.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "schema/tensor.h"
+#include "schema/named_tensor.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -26,7 +26,7 @@
 #ifndef WPK_SCHEMA_RECIPE_H
 #define WPK_SCHEMA_RECIPE_H
 
-#include "schema/tensor.h"
+#include "schema/named_tensor.h"
 
 #define WPK_RECIPE_VERSION 1
 #define WPK_RECIPE_SIZE_MAX ((size_t)32 << 10) /* bytes of JSON */

@@ -10,8 +10,8 @@
  *
  * The first failure of a batch sticks: later statements do nothing, queries find nothing, and
  * commit reports it. So the statements themselves return no codes. One thread uses a store; a lock
- * on the data directory (wpk_lock_take()) ensures one writing process. A row's text is valid until the next
- * wpk_rows_next(). */
+ * on the data directory (wpk_lock_take()) ensures one writing process. A row's text is valid
+ * until the next wpk_rows_next(). */
 #ifndef WPK_COORDINATOR_STORE_STORE_H
 #define WPK_COORDINATOR_STORE_STORE_H
 

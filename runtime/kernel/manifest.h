@@ -26,7 +26,7 @@
 #include "runtime/abi.h"
 #include "schema/device.h"
 #include "schema/index_check.h"
-#include "schema/tensor.h"
+#include "schema/named_tensor.h"
 
 #include <stdbool.h>
 
