@@ -9,8 +9,8 @@
  * because other programs evict warm data, and with constants that fit the last-level cache. */
 #include "bench/stats.h"
 #include "bench/usage.h"
-#include "common/caches.h"
 #include "common/clock.h"
+#include "common/machine.h"
 #include "runtime/kernel/kernel.h"
 
 #include <stdio.h>

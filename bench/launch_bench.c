@@ -4,7 +4,7 @@
 #include "common/clock.h"
 #include "common/fs.h"
 #include "runtime/kernel/manifest.h"
-#include "runtime/kernel/seal.h"
+#include "runtime/kernel/trust.h"
 #include "runtime/link.h"
 #include "runtime/wpk.h"
 #include "schema/launch_plan.h"

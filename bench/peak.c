@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench-peak: measures the peak f32 FMA rate and the memory bandwidth of one core. */
-#include "common/peak.h"
 #include "bench/usage.h"
+#include "common/machine.h"
 
 #include <stdio.h>
 

@@ -10,7 +10,7 @@
 #define WPK_BENCH_PEER_H
 
 #include "bench/accuracy.h"
-#include "common/caches.h"
+#include "common/machine.h"
 #include "schema/record.h"
 
 #include <stdint.h>

@@ -10,10 +10,10 @@
 #include "coordinator/state/coordinator.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
-#include "coordinator/state/grow.h"
 #include "coordinator/state/job.h"
+#include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/state.h"
+#include "coordinator/state/table.h"
 #include "coordinator/state/worker.h"
 
 #include "bench/usage.h"

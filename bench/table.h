@@ -5,7 +5,7 @@
 #define WPK_BENCH_TABLE_H
 
 #include "bench/peer.h"
-#include "common/peak.h"
+#include "common/machine.h"
 
 #include <stdio.h>
 

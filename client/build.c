@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wpkctl build: build, verify and time a schedule that was edited by hand. This file starts
  * wpk-evaluate, which owns a builder and a runner, and shows its record. */
-#include "client/child.h"
 #include "client/command.h"
 #include "client/follow.h"
+#include "client/private.h"
 #include "client/schedule_file.h"
 #include "common/format.h"
 #include "common/fs.h"

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wpkctl check: validate a job file, or a model, and show its operators. The command stores
  * no data. */
-#include "client/check_model.h"
-#include "client/check_workers.h"
 #include "client/command.h"
 #include "client/job_file.h"
-#include "client/job_space.h"
-#include "client/unseen.h"
+#include "client/run_model.h"
 #include "common/format.h"
 #include "common/json.h"
-#include "common/peak.h"
+#include "common/machine.h"
 #include "ir/canonical/fingerprint.h"
 #include "ir/cost.h"
 #include "ir/notation/definition.h"

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/check_model.h"
+#include "client/run_model.h"
 
 #include "client/tune_service.h"
-#include "common/caches.h"
 #include "common/format.h"
 #include "common/json.h"
-#include "common/peak.h"
+#include "common/machine.h"
 #include "ir/cost.h"
 #include "model/operator/loop.h"
 #include "model/operator/lower.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/check_workers.h"
+#include "client/run_model.h"
 
-#include "client/list.h"
+#include "client/session.h"
 
 #include <string.h>
 

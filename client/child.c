@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/child.h"
+#include "client/private.h"
 
 #include "common/fs.h"
 

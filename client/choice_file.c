@@ -2,7 +2,6 @@
 #include "client/choice_file.h"
 
 #include "client/find.h"
-#include "client/manifest_file.h"
 #include "common/fs.h"
 #include "common/json.h"
 #include "runtime/kernel/trust.h"

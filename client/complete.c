@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wpkctl complete: print ids and names for completion in shells, one a line. The command asks a
  * wpkd that runs and starts none. After a failure it prints nothing, not even an error. */
-#include "client/list.h"
+#include "client/session.h"
 #include "client/show.h"
 
 #include <stdio.h>

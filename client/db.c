@@ -2,7 +2,6 @@
 /* wpkctl db, export and import: work on a history as a whole. `wpkd --db` does the work, because
  * only wpkd knows the database. This file finds the history and the program, and executes it. */
 #include "client/command.h"
-#include "client/import_t4.h"
 #include "client/show.h"
 #include "client/t4.h"
 #include "common/fs.h"

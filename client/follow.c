@@ -2,8 +2,6 @@
 #include "client/follow.h"
 
 #include "client/output.h"
-#include "client/patience.h"
-#include "client/report.h"
 #include "common/clock.h"
 #include "schema/device.h"
 

@@ -4,7 +4,10 @@
 #define WPK_CLIENT_FOLLOW_H
 
 #include "client/session.h"
+#include "common/err.h"
 #include "schema/job.h"
+
+#include <stdint.h>
 
 struct wpk_follow_options {
     const char *id;
@@ -23,7 +26,7 @@ bool wpk_follow_interrupted(void);
 void wpk_follow_go_on(void);
 
 /* Follow the job and tend a private service meanwhile. If wpkd cannot be reached any more, ask it
- * again for the time of client/patience.h; a private one is started again.
+ * again for WPK_PATIENCE_S; a private one is started again.
  *
  *   owns    `out` is in the arena, `reply` the last answer; the caller frees both
  *   errors  those of wpk_session_ask_job and wpk_session_tend. Ctrl-C is not an error: call
@@ -52,5 +55,23 @@ void wpk_follow_print(const struct wpk_api_job *job, bool starting, int width, s
 /* Seconds until the last trial of every operator has ended, at the pace so far; -1: nothing was
  * measured yet. The time of finals is not included. */
 int64_t wpk_follow_estimate(const struct wpk_api_job *job);
+
+/* Pauses between attempts to reach a wpkd. A restart of wpkd takes seconds. */
+
+#define WPK_PATIENCE_FIRST_MS 250
+#define WPK_PATIENCE_LONGEST_MS 5000
+#define WPK_PATIENCE_S 120 /* in all, since the first failure */
+
+/* `= {0}`: wpkd has just answered. */
+struct wpk_patience {
+    uint64_t lost_ns; /* time of the first failure; 0: none since the last answer */
+    uint32_t pause_ms;
+};
+
+/* True for failures that a later attempt may not have: WPK_ECLOSED, WPK_ETIMEDOUT, WPK_EBUSY. */
+bool wpk_patience_lost(wpk_err err);
+
+/* Pause, longer each time; a signal ends the pause. Return false at once after WPK_PATIENCE_S. */
+bool wpk_patience_wait(struct wpk_patience *patience);
 
 #endif

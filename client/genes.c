@@ -3,7 +3,6 @@
 #include "client/command.h"
 #include "client/find.h"
 #include "client/job_file.h"
-#include "client/job_space.h"
 #include "client/output.h"
 #include "common/json.h"
 #include "ir/notation/definition.h"

@@ -4,8 +4,6 @@
 #include "client/choice_file.h"
 #include "client/command.h"
 #include "client/find.h"
-#include "client/kernel_code.h"
-#include "client/manifest_file.h"
 #include "client/schedule_file.h"
 #include "common/crypto.h"
 #include "common/fs.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/http.h"
 
-#include "common/address.h"
+#include "common/net.h"
 
 #include <curl/curl.h>
 #include <poll.h>

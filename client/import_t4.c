@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wpkctl import --format t4: trials of another tuner or device become hints of a history. They are
  * written as an export, which `wpkd --db import` reads from its standard input. */
-#include "client/import_t4.h"
+#include "client/t4.h"
 
 #include "client/job_file.h"
-#include "client/job_space.h"
-#include "client/t4.h"
 #include "common/clock.h"
 #include "common/crypto.h"
 #include "common/fs.h"

@@ -6,6 +6,7 @@
 
 #include "common/args.h"
 #include "schema/job.h"
+#include "search/space.h"
 
 /* Options that override the file; a zero or NULL keeps the file's value. */
 struct wpk_job_overrides {
@@ -99,5 +100,27 @@ WPK_MUST_CHECK wpk_err wpk_job_file_take(const char *path, const struct wpk_job_
                       &(g).tensors),                                                               \
         WPK_ARGS_LIST("constant", "NAME", "a tensor of --op that never changes (repeatable)",      \
                       &(g).constants)
+
+/* Derives the space of a job's operator and checks the job's pins, before anything is started. */
+
+/* Describe the device whose space the job's is: the class that its target names; else this machine,
+ * or for GPUs the emulated one.
+ *   errors  WPK_ESYSTEM */
+WPK_MUST_CHECK wpk_err wpk_job_space_device(const struct wpk_job *job, struct wpk_device *out,
+                                            struct wpk_diag *diag);
+
+/* Derive the space of an operator with the job's pins.
+ *
+ *   owns    caller calls wpk_space_fini
+ *   errors  WPK_EINVAL  a pin names no gene, or no value of it: `diag` has the field
+ *           search.pin.GENE and a suggestion; those of wpk_space_derive */
+WPK_MUST_CHECK wpk_err wpk_job_space(const struct wpk_job *job, enum wpk_layouts layouts,
+                                     const struct wpk_program *program,
+                                     const struct wpk_device *device, struct wpk_space *out,
+                                     struct wpk_diag *diag);
+
+/* Check that each pin of the job is a gene of each of its operators on this machine.
+ *   errors  those of wpk_job_space */
+WPK_MUST_CHECK wpk_err wpk_job_space_check(const struct wpk_job *job, struct wpk_diag *diag);
 
 #endif

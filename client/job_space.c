@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/job_space.h"
+#include "client/job_file.h"
 
 #include "common/suggest.h"
 #include "ir/canonical/canonical.h"

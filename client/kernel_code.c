@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/kernel_code.h"
+#include "client/schedule_file.h"
 
 #include "nest/target.h"
 #include "target/codegen.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wpkctl kernels: list kernels; pin, unpin, revoke or roll back one. */
-#include "client/list.h"
-#include "client/report.h"
+#include "client/output.h"
+#include "client/session.h"
 #include "client/show.h"
 #include "schema/device.h"
 

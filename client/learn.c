@@ -3,8 +3,8 @@
  * A prior is written only if the operators that were left out say that it is better than none. */
 #include "client/command.h"
 #include "client/find.h"
-#include "client/list.h"
 #include "client/output.h"
+#include "client/session.h"
 #include "client/show.h"
 #include "client/trial_list.h"
 #include "common/crypto.h"

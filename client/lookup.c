@@ -3,7 +3,7 @@
 #include "client/command.h"
 #include "client/find.h"
 #include "client/job_file.h"
-#include "client/lookup_schedule.h"
+#include "client/schedule_file.h"
 #include "common/format.h"
 #include "common/fs.h"
 #include "common/json.h"

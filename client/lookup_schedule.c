@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/lookup_schedule.h"
-
 #include "client/schedule_file.h"
+
 #include "ir/canonical/canonical.h"
 #include "ir/notation/definition.h"
 #include "ir/notation/notation.h"

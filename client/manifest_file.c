@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/manifest_file.h"
+#include "client/choice_file.h"
 
 #include "common/fs.h"
 #include "common/json.h"

@@ -4,8 +4,10 @@
 #define WPK_CLIENT_OUTPUT_H
 
 #include "common/args.h"
+#include "common/buf.h"
 #include "common/err.h"
 #include "common/format.h"
+#include "schema/answer.h"
 
 /* The form that options set; `= {0}` is a table that fits the terminal. */
 struct wpk_output {
@@ -32,5 +34,37 @@ void wpk_output_table(const struct wpk_output *output, const struct wpk_text_tab
 /* The same to standard output.   errors  WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_output_puts_table(const struct wpk_output *output,
                                              const struct wpk_text_table *table);
+
+/* The style and the texts of SVGs that wpkctl draws. */
+
+/* Append the opening of a drawing, a style for a light and a dark ground, and the ground. Classes:
+ * axis, grid, best (a bold line), vendor (dashed), faint (text), box.
+ *   shape   style: more rules, or "" */
+void wpk_svg_begin(struct wpk_buf *out, int width, int height, const char *style);
+/* Append a text; an empty one is none.   shape  anchor: start, middle, end; kind: class or "" */
+void wpk_svg_text(struct wpk_buf *out, double x, double y, const char *anchor, const char *kind,
+                  const char *text);
+
+/* Reports what a job found, for people and for programs. */
+
+/* Append the path of the artifact with this hash in a data directory. */
+void wpk_report_artifact_path(const char *data_dir, const char *sha256, struct wpk_buf *out);
+
+/* Write a kernel's error: "1.1e-06 of rms, 1.8x direct"; "-" if it was not measured.
+ *   shape  out [WPK_REPORT_ERROR_SIZE] */
+#define WPK_REPORT_ERROR_SIZE 64
+void wpk_report_error(const struct wpk_api_kernel *kernel, char *out);
+/* True if the time is too uncertain to compare with: its MAD is above a tenth of its median. */
+bool wpk_report_is_noisy(const struct wpk_api_time *time);
+
+/* Append a table of the job's kernels with the details of each. If `data_dir` is NULL, hashes stand
+ * for paths.   errors  WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_report_print(const struct wpk_api_job *job, const char *data_dir,
+                                        const struct wpk_output *output, struct wpk_arena *arena,
+                                        struct wpk_buf *out);
+
+/* Append {"kernels":[...],"seconds":...}, as docs/cli.md defines it.   errors  WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_report_encode(const struct wpk_api_job *job, const char *data_dir,
+                                         struct wpk_buf *out);
 
 #endif

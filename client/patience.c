@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/patience.h"
+#include "client/follow.h"
 
 #include "common/clock.h"
 

@@ -4,7 +4,6 @@
  * so that it can be read without colours, on a light ground and on a dark one. */
 #include "client/command.h"
 #include "client/output.h"
-#include "client/svg.h"
 #include "client/trial_list.h"
 #include "common/format.h"
 #include "common/fs.h"

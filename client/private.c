@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/private.h"
 
-#include "client/child.h"
 #include "client/http.h"
 #include "common/clock.h"
 #include "common/fs.h"

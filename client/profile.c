@@ -8,7 +8,7 @@
 #include "common/format.h"
 #include "common/fs.h"
 #include "common/json.h"
-#include "common/peak.h"
+#include "common/machine.h"
 #include "ir/cost.h"
 
 #include <math.h>

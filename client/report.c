@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/report.h"
+#include "client/output.h"
 
 #include "common/json.h"
 #include "schema/device.h"

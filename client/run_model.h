@@ -3,6 +3,9 @@
 #ifndef WPK_CLIENT_RUN_MODEL_H
 #define WPK_CLIENT_RUN_MODEL_H
 
+#include "client/session.h"
+#include "common/buf.h"
+#include "ir/program.h"
 #include "model/plan/check_plan.h"
 #include "model/plan/model_file.h"
 
@@ -40,5 +43,40 @@ WPK_MUST_CHECK wpk_err wpk_run_model_with(const char *path, const struct wpk_run
  *           wpk_check_plan and wpk_verify_plan_file */
 WPK_MUST_CHECK wpk_err wpk_run_model_plan(const char *path, const struct wpk_run_model *options,
                                           struct wpk_diag *diag);
+
+/* wpkctl check of a model: its inputs, outputs and operators, or all that is not supported. */
+
+struct wpk_check_model {
+    struct wpk_model_fixing fixing;
+    bool expand; /* print each node's equations, too */
+    bool json;
+    const struct wpk_session_options *history; /* of a service that is asked; NULL: of none */
+    bool no_peak;                              /* do not measure this machine */
+};
+
+/* Print what the model is, its steps, and how long a run is expected to take.
+ *   errors  those of wpk_model_file_read, wpk_graph_lower, wpk_session_open and
+ *           wpk_estimate_model */
+WPK_MUST_CHECK wpk_err wpk_check_model(const struct wpk_command_context *context, const char *path,
+                                       const struct wpk_check_model *options,
+                                       struct wpk_diag *diag);
+
+/* Which workers of a service a job would find. */
+
+/* Count the service's workers of the kind that are ready.
+ *   errors  those of wpk_session_open, wpk_list_fetch and wpk_api_decode_workers */
+WPK_MUST_CHECK wpk_err wpk_check_workers(const struct wpk_command_context *context,
+                                         const struct wpk_session_options *options,
+                                         const char *kind, int *out, struct wpk_diag *diag);
+
+/* Lists the faults of an operator that verification would not see. wpk-runner finds them, because
+ * it also verifies. */
+
+/* Append a text such as "M: identity; S: first term dropped"; append nothing if every fault would
+ * be seen. wpk-runner reads the operator from a file in `tmp_dir`, which is removed afterwards.
+ *   errors  WPK_EUNSUPPORTED the interpreter cannot evaluate the operator; WPK_EINVAL no such
+ *           directory; those of wpk_child_start and wpk_fs_write */
+WPK_MUST_CHECK wpk_err wpk_unseen_find(const char *tmp_dir, const struct wpk_program *op,
+                                       struct wpk_buf *out, struct wpk_diag *diag);
 
 #endif

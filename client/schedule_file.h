@@ -11,6 +11,7 @@
 #define WPK_CLIENT_SCHEDULE_FILE_H
 
 #include "common/buf.h"
+#include "schema/job.h"
 
 /* Append the file: `op` in whole form, then the schedule. */
 void wpk_schedule_file_print(const char *op, const char *layouts, const char *schedule,
@@ -25,5 +26,38 @@ void wpk_schedule_file_print(const char *op, const char *layouts, const char *sc
 WPK_MUST_CHECK wpk_err wpk_schedule_file_read(const char *text, struct wpk_buf *op,
                                               const char **layouts, int *threads,
                                               struct wpk_diag *diag);
+
+/* Makes a schedule for an operator that was looked up, for wpkctl build. The candidate is that of
+ * the operator's served kernel; without one, the best of the nearest shape, lowered for this
+ * shape. */
+
+/* The part of a match that a schedule is made from. */
+struct wpk_lookup_found {
+    const char *device;    /* class */
+    const char *candidate; /* genes as text, of this or the nearest shape; "": a vendor's */
+    enum wpk_layouts layouts;
+    int threads;
+};
+
+/* Append a file that wpk_schedule_file_read understands.
+ *   errors  WPK_EMISMATCH the candidate is not legal on this shape; WPK_ENOENT the match is a
+ *           vendor's, without a candidate; those of wpk_space_derive and wpk_lower */
+WPK_MUST_CHECK wpk_err wpk_lookup_schedule(const struct wpk_job *job, int op,
+                                           const struct wpk_lookup_found *found,
+                                           struct wpk_buf *out, struct wpk_diag *diag);
+
+/* A recorded schedule as code, to be read. */
+
+enum wpk_kernel_code {
+    WPK_KERNEL_CODE_HALIDE, /* Halide's program in C++ */
+    WPK_KERNEL_CODE_CUDA,   /* the CUDA C that the back end prints */
+};
+
+/* Append the code of a schedule's main program.
+ *   shape   schedule: its text
+ *   errors  WPK_EUNSUPPORTED the schedule has no such code, with the reason; those of
+ *           wpk_schedule_parse; WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_kernel_code_print(enum wpk_kernel_code form, const char *schedule,
+                                             struct wpk_buf *out, struct wpk_diag *diag);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/session.h"
 
-#include "client/patience.h"
+#include "client/follow.h"
 #include "common/crypto.h"
 #include "common/fs.h"
 

@@ -69,7 +69,7 @@ WPK_MUST_CHECK wpk_err wpk_session_ask(struct wpk_session *session, const char *
                                        struct wpk_diag *diag);
 
 /* Submit a job exactly once. After a broken connection, or an answer that wpkd is ending, try again
- * for the time of client/patience.h. If nothing listens at a named server, fail at once.
+ * for the time of client/follow.h. If nothing listens at a named server, fail at once.
  *   owns, errors  as wpk_session_ask */
 WPK_MUST_CHECK wpk_err wpk_session_submit(struct wpk_session *session, const char *job,
                                           struct wpk_http_reply *reply, struct wpk_diag *diag);
@@ -84,5 +84,16 @@ WPK_MUST_CHECK wpk_err wpk_session_ask_job(struct wpk_session *session, const ch
                                            const char *action, struct wpk_arena *arena,
                                            struct wpk_http_reply *reply, struct wpk_api_job *out,
                                            struct wpk_diag *diag);
+
+/* Fetches a list of wpkd with all its pages. */
+/* Append {"<key>": [every item of every page]} to `out`.
+ *
+ *   query   "" or "name=value", already percent-encoded
+ *   max     stop after so many items, at most WPK_API_LIST_MAX
+ *   errors  those of wpk_session_ask; WPK_EPARSE not a list
+ */
+WPK_MUST_CHECK wpk_err wpk_list_fetch(struct wpk_session *session, const char *path,
+                                      const char *query, const char *key, int max,
+                                      struct wpk_buf *out, struct wpk_diag *diag);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/show.h"
 
-#include "client/list.h"
+#include "client/session.h"
 #include "common/json.h"
 #include "common/suggest.h"
 

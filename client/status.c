@@ -2,7 +2,7 @@
 /* wpkctl status and cancel: show one job, or cancel it. */
 #include "client/command.h"
 #include "client/follow.h"
-#include "client/report.h"
+#include "client/output.h"
 #include "client/session.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/svg.h"
+#include "client/output.h"
 
 void wpk_svg_begin(struct wpk_buf *out, int width, int height, const char *style)
 {

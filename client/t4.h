@@ -4,6 +4,7 @@
 #define WPK_CLIENT_T4_H
 
 #include "client/trial_list.h"
+#include "common/err.h"
 #include "search/space.h"
 
 #define WPK_T4_SIZE_MAX ((size_t)64 << 20) /* bytes of a document */
@@ -22,5 +23,12 @@ WPK_MUST_CHECK wpk_err wpk_t4_decode(const struct wpk_buf *text, const struct wp
                                      wpk_err (*take)(void *user, const char *candidate,
                                                      double time_ns),
                                      void *user, struct wpk_diag *diag);
+
+/* Read a T4 document of an operator of this job file, and make standard input an export with its
+ * correct trials as hints. `op` NULL: the job's only operator.
+ *   errors  WPK_EINVAL a file that cannot be read, no such operator, a configuration that the
+ *           operator does not have: `diag` has file, line and field; WPK_ESYSTEM */
+WPK_MUST_CHECK wpk_err wpk_import_t4(const char *path, const char *job_path, const char *op,
+                                     struct wpk_diag *diag);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/trial_list.h"
 
-#include "client/list.h"
+#include "client/session.h"
 #include "client/show.h"
 #include "common/json.h"
 #include "schema/message.h"

@@ -3,9 +3,9 @@
 
 #include "client/choice_file.h"
 #include "client/follow.h"
-#include "client/list.h"
-#include "common/caches.h"
+#include "client/session.h"
 #include "common/json.h"
+#include "common/machine.h"
 #include "schema/device.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/unseen.h"
+#include "client/run_model.h"
 
-#include "client/child.h"
+#include "client/private.h"
 #include "common/fs.h"
 #include "ir/notation/notation.h"
 

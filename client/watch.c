@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/command.h"
 #include "client/follow.h"
-#include "client/report.h"
+#include "client/output.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/address.h"
+#include "common/net.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

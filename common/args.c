@@ -2,8 +2,8 @@
 #include "common/args.h"
 
 #include "common/format.h"
+#include "common/fs.h"
 #include "common/log.h"
-#include "common/output_path.h"
 #include "common/suggest.h"
 
 #include <errno.h>

@@ -105,7 +105,7 @@ WPK_MUST_CHECK wpk_err wpk_args_set(const struct wpk_option *options, const char
 
 /* Check that `path` may be written: that it can be, and that it is none of the operands and of the
  * files that the options name.
- *   errors  those of common/output_path.h */
+ *   errors  those of common/fs.h */
 WPK_MUST_CHECK wpk_err wpk_args_check_output(const struct wpk_option *options,
                                              const struct wpk_args *args, const char *path,
                                              struct wpk_diag *diag);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/caches.h"
+#include "common/machine.h"
 
 #include <cpuid.h>
 #include <sched.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* That lines really leave the caches takes a clock to see: bench/cold.c does. */
-#include "common/caches.h"
+#include "common/machine.h"
 
 #include <sched.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/config_file.h"
+#include "common/json.h"
 
 #include "common/fs.h"
 

@@ -4,6 +4,7 @@
 #define WPK_COMMON_FS_H
 
 #include "common/buf.h"
+#include "common/err.h"
 
 /* Append the file's content to `out`; "-" is standard input.
  *
@@ -68,5 +69,20 @@ wpk_err wpk_fs_err(int system_errno);
 
 /* Advice for an errno, as the end of a message, such as "; check the path". */
 const char *wpk_fs_advice(int system_errno);
+
+/* Whether a file may be written, asked before the work whose result it keeps. */
+
+/* Check that `path` can be created or replaced by wpk_fs_write, and that it is no file of a
+ * history. "-" and streams (common/fs.h) always can. The check creates no file.
+ *
+ *   errors  WPK_EINVAL  "", a directory, a missing directory, or a history's file
+ *           WPK_EACCES, WPK_ESYSTEM  the directory does not permit it
+ */
+WPK_MUST_CHECK wpk_err wpk_output_path_check(const char *path, struct wpk_diag *diag);
+
+/* Check that `path` is not the file `input`, by whatever name. Streams are no file.
+ *   errors  WPK_EINVAL */
+WPK_MUST_CHECK wpk_err wpk_output_path_differs(const char *path, const char *input,
+                                               struct wpk_diag *diag);
 
 #endif

@@ -20,6 +20,9 @@
 
 #include <stdint.h>
 
+struct wpk_json_reader;
+struct wpk_json_writer;
+
 #define WPK_JSON_SIZE_MAX_DEFAULT ((size_t)1 << 20) /* bytes */
 #define WPK_JSON_DEPTH_MAX 64
 #define WPK_JSON_INT_MAX ((INT64_C(1) << 53) - 1)
@@ -33,9 +36,6 @@ enum wpk_json_kind {
     WPK_JSON_ARRAY,
     WPK_JSON_OBJECT,
 };
-
-struct wpk_json_reader;
-struct wpk_json_writer;
 
 /* Parse `text`.
  *
@@ -146,5 +146,22 @@ WPK_MUST_CHECK wpk_err wpk_json_print(const struct wpk_json_writer *writer, bool
  *   errors  WPK_ENOMEM
  */
 WPK_MUST_CHECK wpk_err wpk_json_puts(const struct wpk_json_writer *writer);
+
+/* A configuration file: one JSON object, in which // outside a string begins a comment that ends
+ * with its line. Otherwise it is read as strictly as every document: a misspelt member or a wrong
+ * type is an error with file, line and field. */
+
+#define WPK_CONFIG_FILE_SIZE_MAX ((size_t)1 << 20) /* bytes */
+
+/* Read and parse `path`. `diag` names the file from then on, also in failures of the caller's own.
+ *
+ *   owns    caller closes *reader; `diag` (may be NULL) must live as long as it
+ *   errors  those of wpk_fs_read() and wpk_json_open(); WPK_EINVAL no object
+ */
+WPK_MUST_CHECK wpk_err wpk_config_file_open(const char *path, struct wpk_json_reader **reader,
+                                            struct wpk_diag *diag);
+
+/* Blank out the comments of `text` in place, so that lines and columns stay. */
+void wpk_config_file_strip(char *text, size_t size);
 
 #endif

@@ -4,8 +4,6 @@
  * printed from one reading. */
 #include "common/metrics.h"
 
-#include "common/metrics_process.h"
-
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -139,12 +139,19 @@ void wpk_metric_observe_count(enum wpk_histogram histogram, uint64_t count);
 uint64_t wpk_metric_counted(enum wpk_counter counter, unsigned value);
 int64_t wpk_metric_gauged(enum wpk_gauge gauge, unsigned value);
 
-/* Append all metrics in Prometheus' text format 0.0.4, with those of metrics_process.h; failures
- * stick to `out`. */
+/* Append all metrics in Prometheus' text format 0.0.4, with those of
+ * wpk_metrics_print_process(); failures stick to `out`. */
 #define WPK_METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 void wpk_metrics_print(struct wpk_buf *out);
 
 /* Set all numbers to 0 and forget the device classes; for tests with a single thread. */
 void wpk_metrics_reset(void);
+
+/* The kernel's numbers of this process, under the names that Prometheus' client libraries use. */
+
+/* Append process_cpu_seconds_total, process_resident_memory_bytes, process_virtual_memory_bytes,
+ * process_start_time_seconds, process_open_fds, process_max_fds. A number that /proc does not give,
+ * for want of a descriptor to read it with, is left out. */
+void wpk_metrics_print_process(struct wpk_buf *out);
 
 #endif

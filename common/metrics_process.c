@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/metrics_process.h"
+#include "common/metrics.h"
 
 #include <dirent.h>
 #include <inttypes.h>

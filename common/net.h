@@ -18,7 +18,11 @@
 
 #include "common/err.h"
 
+#include <stddef.h>
 #include <stdint.h>
+
+struct wpk_net_client;
+struct wpk_net_server;
 
 #define WPK_NET_SLOTS_MAX 8 /* of a client; also requests of a peer that wait to be taken */
 /* Bytes of waiting requests; peers whose large requests exceed them have to wait. */
@@ -38,9 +42,6 @@
 #define WPK_NET_BODY_MS 30000
 #define WPK_NET_PATIENCE_MS 10000    /* of a client */
 #define WPK_NET_DESCRIPTORS_LEFT 256 /* never used for connections */
-
-struct wpk_net_server;
-struct wpk_net_client;
 
 typedef void (*wpk_net_wake)(void *user);
 
@@ -173,5 +174,19 @@ bool wpk_net_client_busy(const struct wpk_net_client *client, int slot);
  * WPK_ETIMEDOUT or WPK_ECLOSED. The caller frees *data, which is NULL after a failure. */
 WPK_MUST_CHECK bool wpk_net_client_next(struct wpk_net_client *client, int *slot, wpk_err *err,
                                         char **data, size_t *size);
+
+/* HOST:PORT, and whether it is on this machine: other traffic may not go in clear. */
+
+struct wpk_address {
+    bool has_port;
+    bool is_numeric;  /* an IPv4 address, or an IPv6 address in brackets; else a name */
+    bool is_loopback; /* of 127.0.0.0/8, ::1, or the name localhost; names are not resolved */
+};
+
+/* Parse HOST or HOST:PORT; false if `text` is neither. */
+WPK_MUST_CHECK bool wpk_address_parse(const char *text, size_t size, struct wpk_address *out);
+
+/* True if `url` is SCHEME://HOST[:PORT][/...] with a host on this machine; else false. */
+bool wpk_address_url_is_loopback(const char *url);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/net_frame.h"
+#include "common/net_line.h"
 
 #define SIZE_SIZE 8
 #define NUMBER_SIZE 4

@@ -10,14 +10,14 @@
  * WAITING: the next request has to wait for earlier ones. A connection that has ended is DEAD; the
  * owner's thread frees its descriptor, because only it may wait for the library's callbacks.
  *
- * The wire format is NNG's request/reply (net_frame.h). NNG's own sockets would accept connections
+ * The wire format is NNG's request/reply (net_line.h). NNG's own sockets would accept connections
  * without limit, and never close a peer that is silent inside TLS. */
 #ifndef WPK_COMMON_NET_PEER_H
 #define WPK_COMMON_NET_PEER_H
 
 #include "common/admission.h"
 #include "common/net_dial.h"
-#include "common/net_frame.h"
+#include "common/net_line.h"
 
 #include <pthread.h>
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/output_path.h"
-
 #include "common/fs.h"
 
 #include <errno.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Outputs that would destroy something, or that cannot be written, are refused before any work. */
-#include "common/output_path.h"
-
 #include "common/fs.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loops are assembly, so that no compiler, flag or level of optimisation changes what is
  * measured. CPUID picks the machine's widest vectors, so that the binary runs anywhere. */
-#include "common/peak.h"
+#include "common/machine.h"
 
 #include "common/clock.h"
 

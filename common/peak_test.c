@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/peak.h"
+#include "common/machine.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/activation.h"
+#include "coordinator/service.h"
 
 #include <netinet/in.h>
 #include <setjmp.h>

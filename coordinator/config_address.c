@@ -2,7 +2,7 @@
 /* Addresses that a listener may have. Workers send code that users run, and a token that crosses a
  * network in clear can be read by others. So a listener that can be reached from elsewhere must
  * have TLS, unless its configuration says "insecure". */
-#include "common/address.h"
+#include "common/net.h"
 #include "coordinator/config.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
  * them, and a test compares the three. */
 #include "coordinator/config.h"
 
-#include "common/config_file.h"
+#include "common/json.h"
 #include "common/net.h"
 #include "coordinator/http/http.h"
 #include "coordinator/state/coordinator.h"

@@ -3,7 +3,7 @@
  * told; 1 a failure, a start may succeed later; 2 usage or configuration; 3 no start can use the
  * store, which is corrupt or of another version. */
 #include "common/process_limits.h"
-#include "coordinator/db/db.h"
+#include "coordinator/db/db_command.h"
 #include "coordinator/service.h"
 
 #include <malloc.h>

@@ -2,12 +2,12 @@
 /* Opening and closing of what the service holds: its lock, store, state and sockets. */
 #include "coordinator/service_state.h"
 
-#include "coordinator/activation.h"
-#include "coordinator/api/api_tokens.h"
+#include "coordinator/api/api_change.h"
 #include "coordinator/effects/file_pool.h"
+#include "coordinator/service.h"
 #include "coordinator/store/history.h"
 #include "coordinator/store/history_admin.h"
-#include "coordinator/store/lock.h"
+#include "coordinator/store/store.h"
 
 #include <stdio.h>
 #include <string.h>

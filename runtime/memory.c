@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/memory.h"
+#include "runtime/scratch.h"
 
 #include <stdint.h>
 #include <stdlib.h>

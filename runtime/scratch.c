@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/scratch.h"
 
-#include "runtime/memory.h"
-
 #include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,9 +5,8 @@
  * compiler's __builtin_cpu_supports reads XGETBV. */
 #include "schema/device.h"
 
-#include "common/caches.h"
 #include "common/json.h"
-#include "schema/device_cuda.h"
+#include "common/machine.h"
 
 #include <cpuid.h>
 #include <sched.h>

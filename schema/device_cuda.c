@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A GPU's class has its multiprocessors: rules of the search read them, and one model is sold with
  * different numbers of them. */
-#include "schema/device_cuda.h"
+#include "schema/device.h"
 
 #include "common/json.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "schema/message_trace.h"
+#include "schema/message.h"
 
 #include "common/log.h"
 

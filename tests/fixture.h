@@ -15,8 +15,8 @@
 #include "coordinator/state/claim.h"
 #include "coordinator/state/coordinator.h"
 #include "coordinator/state/lease.h"
-#include "coordinator/state/outlier.h"
-#include "coordinator/state/state.h"
+#include "coordinator/state/model.h"
+#include "coordinator/state/worker.h"
 #include "coordinator/state/worker_class.h"
 
 #define WPK_FIXTURE_WORKERS_MAX 72

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs with one mistake each, evaluated on the input sets of the correct program. Verification
  * must see every mistake that has an effect. */
-#include "worker/runner/faults.h"
+#include "worker/runner/runner_ops.h"
 #include "worker/verify/verify.h"
 
 #include "common/rng.h"

@@ -21,7 +21,7 @@
 #include "common/json.h"
 #include "schema/accuracy.h"
 #include "schema/record.h"
-#include "worker/channel.h"
+#include "worker/process.h"
 #include "worker/verify/verify.h"
 
 #define WPK_DUEL_MAX 16                 /* contestants */

@@ -8,8 +8,11 @@
 
 #include "common/crypto.h"
 #include "common/err.h"
+#include "schema/message.h"
 
 #include <stdint.h>
+
+struct wpk_auth;
 
 #define WPK_OWNER_SIZE 64    /* bytes, with the NUL; of an owner's name */
 #define WPK_TOKEN_ID_SIZE 17 /* 16 hexadecimal digits and NUL: a token's public name */
@@ -58,8 +61,6 @@ struct wpk_auth_token {
     bool revoked;                  /* kept, so that a refusal can name the reason */
 };
 
-struct wpk_auth;
-
 /* Make an empty table, which refuses every secret.
  *
  *   owns    caller frees
@@ -89,5 +90,18 @@ WPK_MUST_CHECK wpk_err wpk_auth_check(struct wpk_auth *auth, const char *secret,
  * be told. From any thread. */
 const char *wpk_auth_fault(struct wpk_auth *auth, const uint8_t hash[WPK_SHA256_SIZE],
                            uint64_t wall_ns);
+
+/* Authentication of workers, before the coordinator sees a hello. Later messages name a session of
+ * 64 random bits, on the hello's connection; a session ends with its token (executor_worker.c). */
+
+/* Check the token of a hello: the worker needs the role `build` to build and `measure` to run.
+ * *identity is the token's owner, also when a role is missing; zeroed when the token is not valid.
+ * `diag` gets a reason that the worker may be told.
+ *
+ *   errors  WPK_EACCES
+ */
+WPK_MUST_CHECK wpk_err wpk_worker_auth_check(struct wpk_auth *auth, const struct wpk_hello *hello,
+                                             uint64_t wall_ns, struct wpk_identity *identity,
+                                             struct wpk_diag *diag);
 
 #endif

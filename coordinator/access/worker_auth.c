@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/access/worker_auth.h"
+#include "coordinator/access/auth.h"
 
 wpk_err wpk_worker_auth_check(struct wpk_auth *auth, const struct wpk_hello *hello,
                               uint64_t wall_ns, struct wpk_identity *identity,

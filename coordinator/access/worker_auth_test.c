@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/access/worker_auth.h"
+#include "coordinator/access/auth.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

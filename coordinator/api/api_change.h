@@ -4,9 +4,11 @@
 #ifndef WPK_COORDINATOR_API_API_CHANGE_H
 #define WPK_COORDINATOR_API_API_CHANGE_H
 
+#include "coordinator/access/auth.h"
 #include "coordinator/api/api_call.h"
 #include "coordinator/effects/executor.h"
 #include "coordinator/store/history_admin.h"
+#include "coordinator/store/store.h"
 
 struct wpk_change {
     struct wpk_store_write write;
@@ -40,5 +42,12 @@ void wpk_change_log(struct wpk_call *call, const char *action, const char *subje
 /* Write a row without a call, for a client that was refused before. */
 void wpk_change_put_audit(struct wpk_executor *executor, const struct wpk_audit *audit,
                           wpk_err outcome);
+
+/* Tokens: REST makes, lists and revokes them; auth.h checks them, and gets them from here. */
+
+/* Fill `auth` with the tokens of the store, at the start.
+ *   errors  WPK_ENOMEM, WPK_ENOSPC; those of the store */
+WPK_MUST_CHECK wpk_err wpk_api_tokens_load(struct wpk_store *store, struct wpk_auth *auth,
+                                           struct wpk_diag *diag);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Changes of kernels: pin, unpin, revoke, roll back. */
 #include "coordinator/api/api_change.h"
-#include "coordinator/store/document_kernel.h"
+#include "coordinator/store/document.h"
 #include "coordinator/store/history_admin.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "common/crypto.h"
 #include "coordinator/api/api_call.h"
 #include "coordinator/api/api_lookup.h"
-#include "coordinator/store/document_kernel.h"
+#include "coordinator/store/document.h"
 #include "schema/job.h"
 
 #include <stdio.h>

@@ -2,12 +2,10 @@
 /* Lookups: one, or a batch. A request names an operator as in a job file, or by its fingerprint. */
 #include "coordinator/api/api_lookup.h"
 #include "coordinator/api/api_front.h"
-#include "coordinator/api/api_match.h"
-#include "coordinator/api/api_tuning.h"
 
 #include "common/clock.h"
 #include "common/metrics.h"
-#include "coordinator/state/op_identity.h"
+#include "coordinator/state/submission.h"
 #include "ir/notation/definition.h"
 #include "schema/device.h"
 #include "schema/job.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/api/api_match.h"
+#include "coordinator/api/api_lookup.h"
 
 #include "common/json.h"
 

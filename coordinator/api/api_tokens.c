@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/api/api_tokens.h"
-
 #include "coordinator/api/api_change.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/api/api_tuning.h"
+#include "coordinator/api/api_lookup.h"
 
 #include "coordinator/state/submission.h"
 

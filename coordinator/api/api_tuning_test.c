@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs for lookups that find nothing, over the days. */
-#include "coordinator/api/api_tuning.h"
+#include "coordinator/api/api_lookup.h"
 #include "tests/fixture.h"
 
 #include "coordinator/state/submission.h"

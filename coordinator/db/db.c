@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/db/db.h"
+#include "coordinator/db/db_command.h"
 
 #include "common/args.h"
-#include "coordinator/db/db_command.h"
-#include "coordinator/db/db_copy.h"
 
 #include <inttypes.h>
 #include <stdio.h>

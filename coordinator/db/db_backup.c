@@ -8,9 +8,8 @@
 #include "common/clock.h"
 #include "common/fs.h"
 #include "coordinator/db/db_command.h"
-#include "coordinator/db/db_copy.h"
-#include "coordinator/store/lock.h"
 #include "coordinator/store/sign.h"
+#include "coordinator/store/store.h"
 
 #include <errno.h>
 #include <stdio.h>

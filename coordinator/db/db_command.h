@@ -4,8 +4,11 @@
 #ifndef WPK_COORDINATOR_DB_DB_COMMAND_H
 #define WPK_COORDINATOR_DB_DB_COMMAND_H
 
+#include "common/buf.h"
 #include "common/json.h"
 #include "coordinator/store/store.h"
+
+#include <stdint.h>
 
 #define WPK_DB_FOUND_MAX 100 /* findings that are listed; others are counted */
 
@@ -51,5 +54,37 @@ WPK_MUST_CHECK wpk_err wpk_db_export(const struct wpk_db_options *options,
                                      struct wpk_db_report *report, struct wpk_diag *diag);
 WPK_MUST_CHECK wpk_err wpk_db_import(const struct wpk_db_options *options,
                                      struct wpk_db_report *report, struct wpk_diag *diag);
+
+/* Commands on a whole data directory: `wpkd --db COMMAND`, which `wpkctl db`, `export` and `import`
+ * run. */
+
+/* Run `wpkd --db` with the arguments after it. Returns the exit code, as wpkctl's: 0 done; 1
+ * failed, or the data is damaged; 2 usage or input; 3 a wpkd uses the directory; 4 not found. */
+int wpk_db_main(int argc, char **argv);
+
+/* Copying the files of a data directory. For db.c and db_backup.c. */
+
+/* True if `directory`/`name` exists. */
+bool wpk_db_exists(const char *directory, const char *name);
+
+/* Copy the file `name` from one directory to another, durably.
+ *   errors  WPK_ENOENT; WPK_ERANGE larger than size_max; those of wpk_fs_read and wpk_fs_write */
+WPK_MUST_CHECK wpk_err wpk_db_copy_file(const char *from, const char *to, const char *name,
+                                        size_t size_max, unsigned mode, struct wpk_diag *diag);
+
+/* Copy every artifact that `to` lacks, and add their number to *count. A damaged or vanishing one
+ * is skipped; a check of the copy finds that it is missing. */
+WPK_MUST_CHECK wpk_err wpk_db_copy_artifacts(const char *from, const char *to, int64_t *count,
+                                             struct wpk_diag *diag);
+
+/* Run by root on another user's data directory, give root's files in it to the directory's owner.
+ * The owner may be hostile and change the directory meanwhile, so a file with other hard links is
+ * not given. Does nothing for other users.
+ *   errors  WPK_EACCES, WPK_EIO */
+WPK_MUST_CHECK wpk_err wpk_db_give_to_owner(const char *data_dir, struct wpk_diag *diag);
+
+/* Rename within a directory, durably. A missing file is no error. */
+WPK_MUST_CHECK wpk_err wpk_db_rename(const char *directory, const char *name, const char *to,
+                                     struct wpk_diag *diag);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/db/db_copy.h"
+#include "coordinator/db/db_command.h"
 
 #include "common/crypto.h"
 #include "common/fs.h"

@@ -2,7 +2,6 @@
 #include "common/clock.h"
 #include "common/crypto.h"
 #include "common/fs.h"
-#include "common/output_path.h"
 #include "coordinator/db/db_command.h"
 #include "coordinator/db/db_file.h"
 #include "coordinator/store/artifact.h"

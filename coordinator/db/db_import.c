@@ -7,7 +7,7 @@
 #include "coordinator/db/db_command.h"
 #include "coordinator/db/db_file.h"
 #include "coordinator/db/db_merge.h"
-#include "coordinator/store/lock.h"
+#include "coordinator/store/store.h"
 #include "schema/message.h"
 
 #include <errno.h>

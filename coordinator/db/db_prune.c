@@ -8,7 +8,7 @@
 #include "coordinator/db/db_command.h"
 #include "coordinator/store/artifact.h"
 #include "coordinator/store/history.h"
-#include "coordinator/store/lock.h"
+#include "coordinator/store/store.h"
 
 #include <stdio.h>
 #include <string.h>

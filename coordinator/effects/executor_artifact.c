@@ -13,7 +13,7 @@
 
 #include "common/log.h"
 #include "coordinator/store/artifact.h"
-#include "schema/message_trace.h"
+#include "schema/message.h"
 
 #include <stdlib.h>
 #include <string.h>

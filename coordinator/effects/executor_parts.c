@@ -4,7 +4,7 @@
 #include "coordinator/effects/executor_parts.h"
 
 #include "common/log.h"
-#include "schema/message_trace.h"
+#include "schema/message.h"
 
 #include <stdlib.h>
 

@@ -13,6 +13,10 @@
 #include "coordinator/effects/search_pool.h"
 #include "coordinator/effects/writer.h"
 
+#include <stdint.h>
+
+struct wpk_index;
+
 #define WPK_UPLOADS_MAX 256      /* uploads at a time; with more, a worker is told to come again */
 #define WPK_UPLOADS_OF_ONE_MAX 4 /* uploads of one worker at a time */
 #define WPK_UPLOAD_BYTES_MAX ((uint64_t)64 << 20) /* of all uploads at a time */
@@ -194,5 +198,12 @@ WPK_MUST_CHECK wpk_err wpk_executor_restore_some(struct wpk_executor *executor,
                                                  struct wpk_diag *diag);
 /* True if no job is unread. */
 bool wpk_executor_is_restored(const struct wpk_executor *executor);
+
+/* The index follows what a batch does to a problem's kernels. */
+
+/* A store write (executor.h) that refreshes the problem's kernels in the index, and publishes or
+ * discards them. Add it to a batch after the writes that change the problem.
+ *   owns  the batch; the write frees itself when it is done */
+struct wpk_store_write *wpk_index_write_new(struct wpk_index *index, uint64_t problem_id);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "common/log.h"
 #include "common/metrics.h"
-#include "coordinator/state/ready.h"
+#include "coordinator/state/claim.h"
 
 #include <string.h>
 

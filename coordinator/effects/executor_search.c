@@ -9,8 +9,7 @@
 #include "coordinator/effects/executor_parts.h"
 
 #include "common/log.h"
-#include "coordinator/effects/index_write.h"
-#include "coordinator/store/document_kernel.h"
+#include "coordinator/store/document.h"
 #include "coordinator/store/sign.h"
 #include "search/back_end.h"
 

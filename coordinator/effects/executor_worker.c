@@ -2,7 +2,7 @@
 /* Admission of workers. The sessions of a token end when the token is revoked or expires. */
 #include "coordinator/effects/executor_parts.h"
 
-#include "coordinator/access/worker_auth.h"
+#include "coordinator/access/auth.h"
 
 #define RECHECK_MS 1000
 

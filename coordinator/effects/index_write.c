@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A store write that updates the index with the batch's changes of a problem's kernels. */
-#include "coordinator/effects/index_write.h"
+#include "coordinator/effects/executor_parts.h"
 
 #include "coordinator/effects/executor.h"
 #include "coordinator/index/index.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/effects/outbox.h"
+#include "coordinator/effects/batch.h"
 
 #include "common/log.h"
 #include "coordinator/effects/executor.h"

@@ -4,7 +4,7 @@
 #include "common/fs.h"
 #include "common/log.h"
 #include "common/metrics.h"
-#include "coordinator/store/checkpoint.h"
+#include "coordinator/store/store.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

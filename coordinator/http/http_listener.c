@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/http/http_listener.h"
+#include "coordinator/http/http_acceptor.h"
 
 #include "common/fs.h"
 

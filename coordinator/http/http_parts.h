@@ -9,7 +9,6 @@
 #include "common/clock.h"
 #include "coordinator/http/http.h"
 #include "coordinator/http/http_acceptor.h"
-#include "coordinator/http/http_listener.h"
 #include "coordinator/http/http_policy.h"
 
 #include <pthread.h>
@@ -22,7 +21,7 @@
 #define WPK_HTTP_LARGE ((size_t)4 << 10)
 #define WPK_HTTP_READERS 4
 #define WPK_HTTP_HELD_MAX ((size_t)128 << 20) /* bytes of large bodies, of requests and answers */
-#define WPK_HTTP_SMALL_MAX 65536 /* bytes; smaller bodies are not counted */
+#define WPK_HTTP_SMALL_MAX 65536              /* bytes; smaller bodies are not counted */
 
 struct MHD_Connection;
 struct MHD_Daemon;

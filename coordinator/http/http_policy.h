@@ -5,7 +5,7 @@
 
 #include "coordinator/access/auth.h"
 #include "coordinator/http/http.h"
-#include "coordinator/http/http_listener.h"
+#include "coordinator/http/http_acceptor.h"
 
 #include <pthread.h>
 
@@ -21,7 +21,7 @@ struct wpk_http_policy {
     pthread_mutex_t refusals_lock; /* guards all below */
     uint64_t second;               /* the current second */
     uint32_t told;                 /* calls of `refused` in this second */
-    uint64_t untold; /* refusals since the last call */
+    uint64_t untold;               /* refusals since the last call */
 };
 
 void wpk_http_policy_init(struct wpk_http_policy *policy, const struct wpk_http_options *options);

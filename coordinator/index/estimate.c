@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/index/estimate.h"
+#include "coordinator/index/lookup.h"
 
 #include "ir/cost.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each level of a match, which of several entries gives it, and what is expected. */
-#include "coordinator/index/estimate.h"
+#include "coordinator/index/lookup.h"
 
 #include "common/metrics.h"
 #include "ir/derive/derive.h"

@@ -3,7 +3,7 @@
 
 #include "common/crypto.h"
 #include "common/json.h"
-#include "coordinator/store/document_kernel.h"
+#include "coordinator/store/document.h"
 #include "coordinator/store/history_admin.h"
 
 #include <math.h>

@@ -3,31 +3,7 @@
 #ifndef WPK_COORDINATOR_STATE_ASKS_H
 #define WPK_COORDINATOR_STATE_ASKS_H
 
-#include "coordinator/state/work_item.h"
-
-struct wpk_coordinator;
-struct wpk_search;
-struct wpk_worker;
-
-#define WPK_BEST_MAX 16      /* asks that a search remembers, to replace rejected finalists */
-#define WPK_WINDOW_MAX 65536 /* asks in the window of one search */
-
-/* OPEN asks of a window, in the order in which they are given out. */
-struct wpk_open_list {
-    uint32_t first;
-    uint32_t last;
-    uint32_t count;
-};
-
-/* One of the best asks, with its trial in the search. */
-struct wpk_best {
-    uint32_t number;
-    char *candidate; /* owned */
-    struct wpk_trial_summary trial;
-    uint64_t worker; /* name hash of the worker that measured it; 0: unknown */
-    uint64_t again_ns[3]; /* in the last heat: median, minimum, median absolute deviation */
-    double again_ratio;   /* to the anchor, by that; 0: it took part in none */
-};
+#include "coordinator/state/model.h"
 
 void wpk_asks_init(struct wpk_search *search);
 void wpk_asks_fini(struct wpk_search *search);
@@ -52,5 +28,36 @@ void wpk_asks_tell(struct wpk_coordinator *c, struct wpk_search *search);
 void wpk_asks_reject(struct wpk_search *search, const char *artifact, enum wpk_outcome outcome);
 /* Drop the best ask with this artifact, which is lost. False: none of the best has it. */
 bool wpk_asks_lose(struct wpk_search *search, const char *artifact);
+
+/* Revoked implementations of a problem, as its searches know them (asks.c). */
+
+/* True if this was revoked. `artifact` "": the vendor's own kernel; else `provider` is not used. */
+bool wpk_revoked_has(const struct wpk_revoked *revoked, const char *provider, const char *artifact);
+/* Add a revoked implementation. It is left out if there is no room. */
+void wpk_revoked_put(struct wpk_revoked *revoked, const char *provider, const char *artifact);
+/* The record as it is; or, if its implementation was revoked, a failed record in its place.
+ * `provider`: a vendor's; "": of a candidate. */
+const struct wpk_record *wpk_revoked_refuse(struct wpk_coordinator *c,
+                                            const struct wpk_search *search, const char *provider,
+                                            const struct wpk_record *record);
+
+/* The anchor of a search: its candidates are timed in turns with it (asks.c). */
+
+/* True if the strategy may be told this candidate's time: it was timed in turns with `now`, or
+ * there is no `now` and the candidate can be that itself. */
+bool wpk_anchor_fits(const struct wpk_search *search, const struct wpk_record *record);
+/* The record with its ratio to the search's anchor. Where `now` is "", the record's artifact
+ * becomes `now`, and the anchor if there is none. */
+const struct wpk_record *wpk_anchor_apply(struct wpk_coordinator *c, struct wpk_search *search,
+                                          const struct wpk_record *record);
+/* Choose a stand-in among the search's best; `now` is "" if there is none. */
+void wpk_anchor_replace(struct wpk_coordinator *c, struct wpk_search *search);
+/* This artifact is lost or revoked: choose a stand-in if it is `now`. */
+void wpk_anchor_lost(struct wpk_coordinator *c, struct wpk_search *search, const char *artifact);
+/* True if `now` failed beside the candidate of this record; a stand-in takes its place. */
+bool wpk_anchor_failed(struct wpk_coordinator *c, struct wpk_search *search,
+                       const struct wpk_record *record);
+/* True if there is no anchor to time with, and WPK_ANCHORLESS_MAX candidates are leased. */
+bool wpk_anchor_waits(const struct wpk_search *search);
 
 #endif

@@ -3,26 +3,167 @@
  * what each step costs. */
 #include "coordinator/state/coordinator.h"
 
-#include "coordinator/state/admin_state.h"
+#include "coordinator/state/bind.h"
 #include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
+#include "coordinator/state/fair.h"
 #include "coordinator/state/job.h"
-#include "coordinator/state/kernel.h"
 #include "coordinator/state/lease.h"
-#include "coordinator/state/owner.h"
+#include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/settle.h"
-#include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
-#include "coordinator/state/tick.h"
-#include "coordinator/state/timer.h"
-#include "coordinator/state/timing_class.h"
 #include "coordinator/state/worker.h"
 #include "coordinator/state/worker_class.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define MS UINT64_C(1000000)
+#define STORE_MS 1000 /* counters are stored that often */
+
+/* ---- the tick */
+
+/* Not beyond now: some was heard of since we slept, before this tick. 0, which is none, stays. */
+static void put_off(const struct wpk_coordinator *c, uint64_t *at_ns, uint64_t gap_ns)
+{
+    uint64_t later_ns = *at_ns != 0 ? *at_ns + gap_ns : 0;
+    *at_ns = later_ns < c->event->now_ns ? later_ns : c->event->now_ns;
+}
+
+/* Time in which we did not run ourselves is nobody's silence, and nobody's budget. */
+static void forgive_sleep(struct wpk_coordinator *c)
+{
+    uint64_t gap_ns = c->ticked_ns != 0 ? c->event->now_ns - c->ticked_ns : 0;
+    c->ticked_ns = c->event->now_ns;
+    if (gap_ns <= WPK_SLEPT_MS * MS) {
+        return;
+    }
+    wpk_effect_log(c, "slept", "ms=%llu", (unsigned long long)(gap_ns / MS));
+    for (uint32_t i = 0; i < c->worker_count; i++) {
+        struct wpk_worker *worker = c->workers[i];
+        put_off(c, &worker->heard_ns, gap_ns);
+        put_off(c, &worker->busy_ns, gap_ns);
+        put_off(c, &worker->running_ns, gap_ns);
+        put_off(c, &worker->gone_ns, gap_ns);
+    }
+    for (uint32_t i = 0; i < c->search_count; i++) {
+        put_off(c, &c->searches[i]->active_ns, gap_ns);
+    }
+}
+
+/* If a work queue has lost its last worker, mark all searches: one may wait at its end for a plain
+ * kernel that no worker builds any more. */
+static void mark_unserved(struct wpk_coordinator *c)
+{
+    for (uint32_t i = 0; c->unserved && i < c->search_count; i++) {
+        wpk_mark_search(c, c->searches[i], WPK_SEARCH_COURSE);
+    }
+    c->unserved = false;
+}
+
+/* Serve the timers that are due, and store counters once a second. */
+static void serve_tick(struct wpk_coordinator *c)
+{
+    struct wpk_timer *timer;
+    forgive_sleep(c);
+    while ((timer = wpk_timers_next(&c->worker_timers, c->event->now_ns)) != NULL) {
+        wpk_worker_look_at(c, timer->owner);
+    }
+    while ((timer = wpk_timers_next(&c->search_timers, c->event->now_ns)) != NULL) {
+        wpk_mark_search(c, timer->owner, WPK_SEARCH_READY);
+    }
+    if (c->bind_again) {
+        c->bind_again = false;
+        wpk_job_mark_unbound(c, NULL);
+    }
+    mark_unserved(c);
+    if (c->event->now_ns >= c->stored_ns + STORE_MS * MS) {
+        c->stored_ns = c->event->now_ns;
+        wpk_search_store(c);
+        wpk_owner_store(c);
+    }
+}
+
+/* The consequences of an event. The event's handler has changed its own noun and marked it
+ * (table.h); no file below this one calls upwards. The order is:
+ *
+ *  1. Searches. The operators that were bound to a marked search join it; then it goes on to its
+ *     next phase if this one is over. The operators of the search get the phase, and may end with
+ *     it.
+ *  2. Operators. A job ends with its last operator.
+ *  3. Binding. A job's next operators take the place of those that have ended: each is bound to a
+ *     search, which is marked. Steps 1 to 3 are repeated until no search is marked. This ends: each
+ *     round has ended or bound an operator, and a step opens a limited number of searches.
+ *  4. Ready queues. The claims in a marked search become ready in the stages that it has work for
+ *     now. No phase changes any more.
+ *  5. Dispatch. Polls that wait are given work from the ready queues. A lease changes what its own
+ *     search is ready for, and nothing else.
+ *  6. Release. Jobs whose end is durable and searches that nobody needs leave the state. A search's
+ *     memory stays until the next step, because effects of this one point to it.
+ *
+ * Marks are not stored: after a restart each job is restored, and each search opened, by an event
+ * that marks it. */
+
+static void settle_searches(struct wpk_coordinator *c)
+{
+    struct wpk_search *search;
+    while ((search = wpk_mark_take(&c->marked_searches[WPK_SEARCH_COURSE])) != NULL) {
+        wpk_course_advance(c, search);
+        wpk_mark_search(c, search, WPK_SEARCH_READY);
+    }
+}
+
+static void settle_operators(struct wpk_coordinator *c)
+{
+    struct wpk_job_entry *job;
+    while ((job = wpk_mark_take(&c->marked_jobs[WPK_JOB_OPERATORS])) != NULL) {
+        wpk_job_end_if_over(c, job);
+        wpk_mark_job(c, job, WPK_JOB_BIND);
+    }
+}
+
+static void settle_binding(struct wpk_coordinator *c)
+{
+    struct wpk_job_entry *job;
+    while ((job = wpk_mark_take(&c->marked_jobs[WPK_JOB_BIND])) != NULL) {
+        wpk_bind_job(c, job);
+    }
+}
+
+static void settle_ready(struct wpk_coordinator *c)
+{
+    struct wpk_search *search;
+    wpk_claim_served(c);
+    while ((search = wpk_mark_take(&c->marked_searches[WPK_SEARCH_READY])) != NULL) {
+        wpk_ready_update(c, search);
+        wpk_mark_search(c, search, WPK_SEARCH_RELEASE);
+    }
+}
+
+static void release(struct wpk_coordinator *c)
+{
+    struct wpk_search *search;
+    wpk_job_release(c);
+    while ((search = wpk_mark_take(&c->marked_searches[WPK_SEARCH_RELEASE])) != NULL) {
+        wpk_search_release(c, search);
+    }
+}
+
+/* Settle all that is marked, until nothing is left to do for this event. Called once a step. */
+static void settle_all(struct wpk_coordinator *c)
+{
+    do {
+        settle_searches(c);
+        settle_operators(c);
+        settle_binding(c);
+    } while (c->marked_searches[WPK_SEARCH_COURSE].first != NULL);
+    settle_ready(c);
+    wpk_dispatch(c);
+    release(c);
+    WPK_ASSERT(c->marked_searches[WPK_SEARCH_COURSE].first == NULL);
+    WPK_ASSERT(c->marked_searches[WPK_SEARCH_READY].first == NULL);
+}
 
 /* ---- life */
 
@@ -175,7 +316,7 @@ static const on_event on_events[] = {
     [WPK_EVENT_OPENED] = wpk_search_opened,
     [WPK_EVENT_ASKED] = wpk_search_asked,
     [WPK_EVENT_KERNEL_PUT] = wpk_kernel_put,
-    [WPK_EVENT_TICK] = wpk_tick,
+    [WPK_EVENT_TICK] = serve_tick,
     [WPK_EVENT_KERNEL_CHANGED] = wpk_kernel_changed,
     [WPK_EVENT_ARTIFACT_LOST] = wpk_kernel_artifact_lost,
     [WPK_EVENT_HOLD_BUILDS] = hold_builds,
@@ -192,7 +333,7 @@ void wpk_coordinator_step(struct wpk_coordinator *c, const struct wpk_event *eve
     c->step++;
     wpk_search_free_released(c);
     on_events[event->kind](c);
-    wpk_settle(c);
+    settle_all(c);
     c->event = NULL;
     c->effects = NULL;
 }

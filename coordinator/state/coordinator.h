@@ -15,15 +15,12 @@
 #define WPK_COORDINATOR_STATE_COORDINATOR_H
 
 #include "coordinator/state/bind.h"
+#include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/job.h"
-#include "coordinator/state/opened.h"
-#include "coordinator/state/ready.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/worker.h"
-
-struct wpk_coordinator;
 
 /* Make an empty state. `job_number_next`: number of the next job, as the store has it.
  *   owns    caller frees
@@ -60,7 +57,7 @@ struct wpk_coordinator_counts {
     uint32_t workers_busy;
     uint32_t workers_draining;
     uint32_t workers_quarantined;
-    uint32_t workers_outliers; /* in any of these states */
+    uint32_t workers_outliers;  /* in any of these states */
     uint32_t workers_throttled; /* in any of these states */
     uint32_t leases;
     uint32_t searches;

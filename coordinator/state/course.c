@@ -8,24 +8,16 @@
  * left out. A winner that is revoked while it is stored leads from STORED back to FINALS. An ended
  * search goes on in SEARCHING for an operator with a larger budget, and in PLAIN for one that only
  * lacks the plain kernel. */
-#include "coordinator/state/course.h"
+#include "coordinator/state/search.h"
 
+#include "coordinator/state/budget.h"
 #include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
-#include "coordinator/state/heat.h"
 #include "coordinator/state/job.h"
-#include "coordinator/state/phase.h"
-#include "coordinator/state/plain.h"
-#include "coordinator/state/search.h"
-#include "coordinator/state/share.h"
-#include "coordinator/state/state.h"
-#include "coordinator/state/text.h"
-#include "coordinator/state/timer.h"
-#include "coordinator/state/until.h"
-#include "coordinator/state/verdict.h"
-#include "coordinator/state/work_item.h"
+#include "coordinator/state/model.h"
+#include "coordinator/state/table.h"
 
 #include <stdio.h>
 

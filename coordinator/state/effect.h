@@ -8,12 +8,10 @@
 
 #include "common/arena.h"
 #include "common/net.h"
-#include "coordinator/state/admin_state.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
-
-struct wpk_job_entry;
-struct wpk_search;
+#include "coordinator/state/worker.h"
+#include "schema/message.h"
 
 enum wpk_effect_kind {
     /* output, once the batch is durable */
@@ -144,5 +142,16 @@ char *wpk_effect_text(struct wpk_coordinator *c, const char *text);
 /* Answer the event's request, if it has one, with a problem. `text` is not copied. */
 void wpk_effect_problem(struct wpk_coordinator *c, int status, wpk_err err, uint32_t retry_after_s,
                         const char *text);
+
+/* Answers to workers, as effects. */
+
+/* A new message, to be filled in and sent within the step. It lies in the effects' arena. */
+struct wpk_message *wpk_reply_new(struct wpk_coordinator *c, enum wpk_message_kind kind,
+                                  uint64_t session);
+void wpk_reply_send(struct wpk_coordinator *c, const struct wpk_net_address *address,
+                    const struct wpk_message *message);
+/* Answer the event's message, with an error or with `acks` [count]. */
+void wpk_reply_error(struct wpk_coordinator *c, wpk_err err, const char *text);
+void wpk_reply_acks(struct wpk_coordinator *c, enum wpk_ack *acks, uint32_t count);
 
 #endif

@@ -16,13 +16,9 @@
 #ifndef WPK_COORDINATOR_STATE_FAIR_H
 #define WPK_COORDINATOR_STATE_FAIR_H
 
-#include "coordinator/state/flow.h"
+#include "coordinator/state/model.h"
 
-struct wpk_coordinator;
-struct wpk_worker_class;
-struct wpk_lease;
-struct wpk_work_queue;
-struct wpk_search;
+struct wpk_owner_event;
 
 #define WPK_ESTIMATE_NS UINT64_C(500000000) /* of a lease whose search has no results */
 
@@ -47,5 +43,46 @@ void wpk_fair_charge(struct wpk_coordinator *c, struct wpk_lease *lease);
 /* The lease is over: take the estimate back, and charge `device_ns` in equal parts to the owners
  * with a claim in its search. Where there is none, the lease's own flow is charged. */
 void wpk_fair_settle(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t device_ns);
+
+/* Owners of jobs: the weight and quota of each, and what each was charged. */
+
+/* The owner, made if need be; NULL when there are too many. */
+struct wpk_owner *wpk_owner_get(struct wpk_coordinator *c, const char *name);
+/* Set the weight and quota of an owner; of name "": of all owners that are not named. */
+void wpk_owner_set(struct wpk_coordinator *c, const struct wpk_owner_event *event);
+/* Set what the owner was charged before this start. */
+void wpk_owner_restore(struct wpk_coordinator *c, const struct wpk_owner_event *event);
+/* Add device time to what the owner was charged, and mark the owner to be stored. */
+void wpk_owner_charge(struct wpk_coordinator *c, struct wpk_owner *owner, uint64_t device_ns);
+/* Store the owners that are marked. */
+void wpk_owner_store(struct wpk_coordinator *c);
+
+/* Flows: what an owner of jobs was charged in a timing class. */
+
+/* The owner's flow in the timing class, made if need be. It lives as long as the timing class. */
+struct wpk_flow *wpk_flow_get(struct wpk_timing_class *timing, struct wpk_owner *owner);
+/* Free all flows of the timing class. */
+void wpk_flow_forget(struct wpk_timing_class *timing);
+
+/* Timing classes: within one, times are comparable and device time is shared (fair.h). */
+
+/* Print a timing class's text. */
+void wpk_timing_class_text(const char *device_class, const struct wpk_hello *hello,
+                           char out[WPK_TIMING_CLASS_TEXT_MAX]);
+/* A search may use more back ends than the first one. They are added to the text of its timing
+ * class, behind the first provider, as a list of search/back_end.h:
+ * "halide-cpu+c/gcc-12.2.0;onednn". Print the text with `back_ends` added ("+c/gcc-12.2.0"; "":
+ * none), or without those that it has. */
+void wpk_timing_class_add(const char *text, const char *back_ends,
+                          char out[WPK_TIMING_CLASS_TEXT_MAX]);
+void wpk_timing_class_strip(const char *text, char out[WPK_TIMING_CLASS_TEXT_MAX]);
+/* The text's last line, which begins with the list of back ends. */
+const char *wpk_timing_class_back_ends(const char *text);
+
+/* The timing class with this text, made if need be. The use count grows by one. */
+struct wpk_timing_class *wpk_timing_class_use(struct wpk_coordinator *c, const char *text);
+/* End one use. The timing class is freed with its last one. */
+void wpk_timing_class_release(struct wpk_coordinator *c, struct wpk_timing_class *timing);
+void wpk_timing_class_free(struct wpk_timing_class *timing);
 
 #endif

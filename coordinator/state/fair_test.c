@@ -3,8 +3,7 @@
 #include "tests/fixture.h"
 
 #include "common/rng.h"
-#include "coordinator/state/flow.h"
-#include "coordinator/state/owner.h"
+#include "coordinator/state/fair.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,25 +9,17 @@
 #include "coordinator/state/final.h"
 
 #include "common/crypto.h"
-#include "coordinator/state/anchor.h"
 #include "coordinator/state/asks.h"
 #include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/lease.h"
-#include "coordinator/state/mark.h"
-#include "coordinator/state/outlier.h"
-#include "coordinator/state/phase.h"
-#include "coordinator/state/revoked.h"
+#include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/search_key.h"
-#include "coordinator/state/state.h"
-#include "coordinator/state/timer.h"
-#include "coordinator/state/verdict.h"
-#include "coordinator/state/work_item.h"
+#include "coordinator/state/table.h"
 #include "coordinator/state/worker.h"
 #include "coordinator/state/worker_class.h"
-#include "schema/message_trace.h"
+#include "schema/message.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,41 +3,10 @@
 #ifndef WPK_COORDINATOR_STATE_FINAL_H
 #define WPK_COORDINATOR_STATE_FINAL_H
 
-#include "coordinator/state/work_item.h"
+#include "coordinator/state/model.h"
 
 struct wpk_kernel_event;
-struct wpk_search;
-struct wpk_worker;
-
-#define WPK_FINAL_OWN_MAX 4      /* candidates in a final: noise may have misordered them */
-#define WPK_FINAL_VERIFIED_MAX 2 /* candidates verified: the second replaces a revoked first */
-#define WPK_FINAL_ROUNDS_MIN 5   /* odd, so that the median is a sample */
-#define WPK_FINAL_ROUNDS 15      /* at most */
-#define WPK_SECOND_MS 30000      /* a verification waits so long for another worker */
-
-enum wpk_entry_kind {
-    WPK_ENTRY_OWN,    /* one of the search's best candidates */
-    WPK_ENTRY_VENDOR, /* one of the search's vendors */
-    WPK_ENTRY_SERVED, /* what the problem serves now, of another search */
-};
-
-struct wpk_final_entry {
-    enum wpk_entry_kind kind;
-    uint32_t number; /* OWN: of the ask */
-    char *candidate; /* owned by the search; "" unless OWN */
-    char provider[WPK_PROVIDER_NAME_MAX];
-    char artifact_sha256[WPK_ID_MAX];
-    /* The trial in the search; none for SERVED. A verified entry has its largest errors. */
-    struct wpk_trial_summary trial;
-    struct wpk_timing timing; /* in the final if `timed`, else in its trial */
-    uint64_t worker;          /* name hash of the worker that timed it; 0: unknown */
-    bool timed;               /* in the final: its time compares with the others' */
-    bool rejected;            /* it did not verify, or was revoked */
-    bool lost;                /* its artifact is: the next final is held without it */
-    bool verified;            /* on fresh inputs */
-    char verified_by[WPK_WORKER_NAME_MAX];
-    char *schedule; /* that was verified; owned by the search; NULL: none was sent */
-};
+struct wpk_opened;
 
 /* Free the entries and the work items. */
 void wpk_final_fini(struct wpk_search *search);
@@ -78,5 +47,48 @@ void wpk_final_lost(struct wpk_coordinator *c, struct wpk_search *search, const 
 /* Go on with what the problem serves now, and without what was revoked. */
 void wpk_final_changed(struct wpk_coordinator *c, struct wpk_search *search,
                        const struct wpk_kernel_event *event);
+
+/* The verdict on a final: which of its contenders wins (verdict.c). */
+
+#define WPK_NOT_STORED UINT64_MAX /* id of a kernel until its KERNEL_PUT names it */
+
+/* The fastest entry that has a time, is not rejected, and counts; NULL: there is none. */
+struct wpk_final_entry *wpk_verdict_fastest(struct wpk_search *search,
+                                            bool (*counts)(const struct wpk_final_entry *));
+enum wpk_verdict {
+    WPK_VERDICT_KERNEL,  /* the winner was handed to the store */
+    WPK_VERDICT_NOTHING, /* nothing can be served */
+    WPK_VERDICT_PLAIN,   /* nothing but the plain kernel, which is not there yet */
+    WPK_VERDICT_AGAIN,   /* the final is to be held again */
+};
+
+/* Choose the winner. `reason` is set with WPK_VERDICT_NOTHING. */
+enum wpk_verdict wpk_verdict_reach(struct wpk_coordinator *c, struct wpk_search *search,
+                                   char reason[WPK_REASON_MAX]);
+/* Note in all searches of the problem and accuracy class that it serves the winner, this kernel. */
+void wpk_verdict_serve(struct wpk_coordinator *c, struct wpk_search *search, uint64_t kernel_id);
+/* The phase in which operators of a search with a result end: FAILED if neither a candidate nor the
+ * plain kernel works, else DONE. `reason`: why the answer is not a candidate; "" if it is one. */
+enum wpk_search_phase wpk_verdict_phase(const struct wpk_search *search,
+                                        char reason[WPK_REASON_MAX]);
+
+/* The plain kernel of a search's operator (plain.c). */
+
+/* Take what the store had of the plain kernel out of `opened`. */
+void wpk_plain_open(struct wpk_search *search, struct wpk_opened *opened);
+void wpk_plain_fini(struct wpk_search *search);
+/* Stages of the plain kernel that a worker can be given, as bits 1 << enum wpk_queue_stage. */
+unsigned wpk_plain_ready(const struct wpk_search *search);
+/* True if the search must not end before its plain kernel: it is leased, or a worker can do it. */
+bool wpk_plain_awaited(const struct wpk_search *search);
+/* The candidate has ended with this record: it is the plain kernel, or the next one is tried. */
+void wpk_plain_ended(struct wpk_coordinator *c, struct wpk_search *search,
+                     const struct wpk_record *record, const struct wpk_worker *worker);
+/* True if there is a plain kernel, verified and timed. */
+bool wpk_plain_works(const struct wpk_search *search);
+/* The plain kernel as an entry, to be recorded as a winner or beside one; NULL: there is none. */
+const struct wpk_final_entry *wpk_plain_entry(struct wpk_search *search);
+/* This shared object was revoked. If it is the plain kernel, the next candidate is tried. */
+void wpk_plain_revoked(struct wpk_search *search, const char *artifact);
 
 #endif

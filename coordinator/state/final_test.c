@@ -2,9 +2,8 @@
 /* Tests: the winner of a final, the kernel that is served, and the names that a worker's answer
  * must have to count. */
 #include "coordinator/state/coordinator.h"
-#include "coordinator/state/course.h"
-#include "coordinator/state/kernel.h"
-#include "coordinator/state/state.h"
+#include "coordinator/state/model.h"
+#include "coordinator/state/search.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

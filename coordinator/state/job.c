@@ -8,15 +8,13 @@
 #include "coordinator/state/job.h"
 
 #include "common/metrics.h"
+#include "coordinator/state/budget.h"
 #include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
-#include "coordinator/state/mark.h"
-#include "coordinator/state/owner.h"
-#include "coordinator/state/phase.h"
+#include "coordinator/state/fair.h"
+#include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/share.h"
-#include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/worker_class.h"
 

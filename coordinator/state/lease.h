@@ -6,33 +6,11 @@
 #ifndef WPK_COORDINATOR_STATE_LEASE_H
 #define WPK_COORDINATOR_STATE_LEASE_H
 
+#include "coordinator/state/model.h"
 #include "schema/message.h"
 
-struct wpk_flow;
-struct wpk_coordinator;
-struct wpk_search;
-struct wpk_worker;
-
-#define WPK_LEASES_MAX 64 /* of one worker */
-/* A lease that its worker has named as running for so long has expired. A worker ends a run after
- * 30 s; the reference may take many times that. */
-#define WPK_RUN_LIMIT_MS 1200000
-#define WPK_FINAL_TURN_MS 30000 /* a final has so much longer for each turn of a contender */
-
-struct wpk_lease {
-    uint64_t number;
-    struct wpk_worker *worker;
-    struct wpk_search *search; /* it stays in the state while it has leases */
-    wpk_work_id work;
-    enum wpk_work_stage stage;
-    uint64_t estimate_ns;   /* of its device time */
-    uint64_t charged_ns;    /* that by the owner's weight: in the flow's virtual time */
-    struct wpk_flow *flow;  /* that pays; NULL: the search had no claim */
-    uint64_t named;         /* the step in which its worker named it last */
-    uint64_t artifact;      /* wpk_table_hash() of what its worker uploads for it; 0: nothing yet */
-    struct wpk_lease *next; /* of the worker's leases, by number */
-    struct wpk_lease *prev;
-};
+#include <stdbool.h>
+#include <stdint.h>
 
 /* Lease an open work item to the worker, and charge `flow`; NULL: charge none. The coordinator owns
  * the lease. */
@@ -43,5 +21,35 @@ struct wpk_lease *wpk_lease_take(struct wpk_coordinator *c, struct wpk_search *s
 void wpk_lease_end(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t device_ns);
 /* End the lease without blame: its attempt does not count, and no device time is charged. */
 void wpk_lease_return(struct wpk_coordinator *c, struct wpk_lease *lease);
+
+/* Completion of work items: the result counts, is stored and is told to the strategy. The search's
+ * phase is settled at the end of the step. */
+
+#define WPK_COMPLETION_REASON_MAX 300 /* bytes of a worker's reason that are kept */
+
+/* End an open work item, not a final, with this record. `worker`: NULL if it was abandoned. */
+void wpk_completion_take(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work,
+                         const struct wpk_record *record, const struct wpk_worker *worker);
+/* End a work item that has had all its attempts. `why`: why the last one had no result; NULL: its
+ * worker was lost. */
+void wpk_completion_abandon(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work,
+                            const char *why);
+
+/* Leases that a worker loses because it is gone, stuck, or not trusted any more. */
+
+/* The worker's poll names this lease as running; 0: none. If it has done so for too long, all its
+ * leases are taken back. */
+void wpk_loss_watch(struct wpk_coordinator *c, struct wpk_worker *worker, uint64_t running);
+/* Take all leases back. If the worker died, the lease that it was running, or else its oldest one,
+ * counts as an attempt; the others do not. */
+void wpk_loss_return_all(struct wpk_coordinator *c, struct wpk_worker *worker, bool died);
+
+/* Results and artifacts that workers send (result.c). */
+
+/* Take the results of the event's message, and answer it. */
+void wpk_result_message(struct wpk_coordinator *c, struct wpk_worker *worker);
+/* True if the worker may upload the artifact of the event's message: it has a lease to build it,
+ * and uploads one artifact for each lease. If not, the worker is told why. */
+bool wpk_result_takes_artifact(struct wpk_coordinator *c, struct wpk_worker *worker);
 
 #endif

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/state/outlier.h"
+#include "coordinator/state/worker.h"
 
 #include "coordinator/state/effect.h"
+#include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
-#include "coordinator/state/text.h"
-#include "coordinator/state/worker.h"
 #include "coordinator/state/worker_class.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/state/outlier.h"
+#include "coordinator/state/worker.h"
 
 #include "tests/fixture.h"
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/state/owner.h"
+/* Owners, and their flows: what each was charged in a timing class. */
+#include "coordinator/state/fair.h"
 
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
-#include "coordinator/state/grow.h"
-#include "coordinator/state/state.h"
+#include "coordinator/state/model.h"
 #include "coordinator/state/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct wpk_owner *wpk_owner_get(struct wpk_coordinator *c, const char *name)
 {
@@ -78,4 +79,25 @@ void wpk_owner_store(struct wpk_coordinator *c)
                                                  .device_ns = owner->device_ns,
                                                  .virtual_ns = owner->virtual_ns};
     }
+}
+
+struct wpk_flow *wpk_flow_get(struct wpk_timing_class *timing, struct wpk_owner *owner)
+{
+    struct wpk_flow *flow = wpk_table_get(&timing->flows, owner->number);
+    if (flow == NULL) {
+        flow = calloc(1, sizeof *flow);
+        WPK_ASSERT(flow != NULL);
+        flow->owner = owner;
+        flow->timing = timing;
+        wpk_table_put(&timing->flows, owner->number, flow);
+    }
+    return flow;
+}
+
+void wpk_flow_forget(struct wpk_timing_class *timing)
+{
+    for (uint32_t i = 0; i < timing->flows.capacity; i++) {
+        free(timing->flows.slots[i].value);
+    }
+    wpk_table_fini(&timing->flows);
 }

@@ -14,17 +14,14 @@
  *      └──────────────── wrong: the next candidate ◀──────────────┴──────────────────────────────┘
  *
  * Each candidate is a trial of the problem: after a restart, those that failed are skipped. */
-#include "coordinator/state/plain.h"
+#include "coordinator/state/final.h"
 
+#include "coordinator/state/asks.h"
 #include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
-#include "coordinator/state/final.h"
-#include "coordinator/state/opened.h"
-#include "coordinator/state/revoked.h"
+#include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/state.h"
-#include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
 #include "coordinator/state/worker_class.h"
 

@@ -5,13 +5,9 @@
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
 #include "coordinator/state/job.h"
-#include "coordinator/state/phase.h"
-#include "coordinator/state/plain.h"
+#include "coordinator/state/model.h"
 
 #include "coordinator/state/search.h"
-#include "coordinator/state/state.h"
-#include "coordinator/state/verdict.h"
-#include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
 #include "tests/fixture.h"
 

@@ -9,26 +9,18 @@
  *
  * A lease without a result counts as an attempt. A work item has WPK_ATTEMPTS_MAX attempts to be
  * built, and as many to be run. */
-#include "coordinator/state/result.h"
+#include "coordinator/state/lease.h"
 
 #include "common/metrics.h"
-#include "coordinator/state/admin_state.h"
-#include "coordinator/state/anchor.h"
 #include "coordinator/state/asks.h"
-#include "coordinator/state/completion.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
-#include "coordinator/state/lease.h"
-#include "coordinator/state/mark.h"
-#include "coordinator/state/reply.h"
+#include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
-#include "coordinator/state/text.h"
-#include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
-#include "schema/message_trace.h"
+#include "schema/message.h"
 
 #include <stdio.h>
 #include <stdlib.h>

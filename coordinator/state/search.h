@@ -6,108 +6,7 @@
 #ifndef WPK_COORDINATOR_STATE_SEARCH_H
 #define WPK_COORDINATOR_STATE_SEARCH_H
 
-#include "coordinator/state/anchor.h"
-#include "coordinator/state/asks.h"
-#include "coordinator/state/final.h"
-#include "coordinator/state/mark.h"
-#include "coordinator/state/phase.h"
-#include "coordinator/state/plain.h"
-#include "coordinator/state/revoked.h"
-#include "coordinator/state/search_key.h"
-#include "coordinator/state/timer.h"
-
-struct wpk_job_op_state;
-struct wpk_claim;
-
-struct wpk_search {
-    uint64_t id; /* in the store; 0 until opened */
-    uint64_t problem_id;
-    uint64_t handle; /* from 1; effects and events name the search by it */
-    struct wpk_search_key key;
-    char family[WPK_ID_MAX];
-    char *op; /* the operator in whole form; owned */
-    double flops;             /* of one call */
-    double bytes;             /* of its inputs, constants and outputs */
-    double size_log2;         /* of the space */
-    struct wpk_device device; /* the space is derived from it; all 0: no worker was there yet */
-    struct wpk_policy policy;
-    struct wpk_accuracy accuracy; /* class of the key */
-    enum wpk_search_phase phase;
-    char reason[WPK_REASON_MAX];
-    char failure[WPK_REASON_MAX / 2]; /* first line of the latest failed candidate's log */
-
-    /* The window: asks told_count to ask_count - 1, ask n at n modulo the capacity. */
-    struct wpk_work_item *asks; /* owned; wpk_asks_get() */
-    uint32_t ask_capacity;      /* a power of two, or 0 */
-    uint32_t ask_count;
-    uint32_t told_count;         /* asks told to the strategy, in their order */
-    struct wpk_open_list open;   /* asks to be built and run */
-    struct wpk_open_list built;  /* asks to be run */
-    uint32_t asked_count;        /* candidates that an ASK effect is for; 0: none is under way */
-    uint32_t asked_told;         /* told_count at the ASK */
-    uint32_t promised_count;     /* of these, candidates for polls that await the answer */
-    struct wpk_worker *awaiting; /* workers of these polls */
-    uint32_t refused_told;       /* the strategy proposes nothing until it is told more than this;
-                                  * UINT32_MAX: it does */
-    bool exhausted;              /* the strategy has no more candidates */
-    struct wpk_work_item vendors[WPK_PROVIDERS_MAX];
-    uint64_t vendor_workers[WPK_PROVIDERS_MAX]; /* name hash of each one's worker; 0: unknown */
-    uint32_t vendor_count;
-    struct wpk_plain plain;
-
-    uint32_t ok_count; /* ended asks */
-    uint32_t failed_count;
-    uint32_t known_count;                 /* of both, asks whose result the history had */
-    uint32_t leased_count;                /* leases on it: it stays until they end */
-    uint32_t outcomes[WPK_OUTCOME_COUNT]; /* of failed asks, as far as they are known */
-    /* Asks with a time and an artifact, best first; of equal artifacts the first. */
-    struct wpk_best best[WPK_BEST_MAX];
-    uint32_t best_count;
-    struct wpk_anchor anchor;
-
-    uint32_t candidates;       /* budget: the largest of its jobs' that go on */
-    uint64_t time_ns;          /* budget: the largest of its jobs' that go on */
-    uint64_t elapsed_ns;       /* time with leases, until `active_ns` */
-    uint64_t active_ns;        /* it has had leases since then; 0: it has none */
-    uint32_t ended_asks;       /* asks that had ended at the last result */
-    uint64_t kernel_id;        /* the last result; 0: none */
-    uint64_t served_kernel_id; /* the problem serves it in this accuracy class; 0: none */
-    char served_provider[WPK_PROVIDER_NAME_MAX];
-    char served_artifact[WPK_ID_MAX];
-    struct wpk_revoked revoked; /* of the problem: neither wins nor counts */
-    bool measured;              /* something was measured since it was opened */
-    uint64_t cost_ns;           /* smoothed device time of its leases; 0: not known yet */
-
-    struct wpk_job_op_state *ops; /* of jobs in the state, ended ones too: it stays for them */
-    struct wpk_claim *claims;     /* owned by claim.c */
-    unsigned ready;               /* stages with work: bits 1 << enum wpk_queue_stage */
-    bool unstarted;               /* an operator's job is still QUEUED */
-    bool ops_changed;             /* operators are to join it, its budget is to be computed again */
-    char error[WPK_REASON_MAX]; /* it ends FAILED in this step, for this reason; "": it does not */
-    struct wpk_mark marks[WPK_SEARCH_MARKS];
-    struct wpk_search *released_next;
-    uint32_t place;                  /* in the coordinator's array */
-    struct wpk_search *problem_next; /* next search of the same problem */
-    char key_hash[WPK_ID_MAX];
-
-    struct wpk_final_entry entries[WPK_CONTENDERS_MAX];
-    uint32_t entry_count;
-    bool heat;      /* the entries and `final` are of a heat: heat.h */
-    uint32_t heats; /* the next heat is due at WPK_HEAT_FIRST << heats results */
-    struct wpk_work_item final;
-    struct wpk_work_item verify;
-    uint32_t verifying;                    /* index into entries */
-    char verified_by[WPK_WORKER_NAME_MAX]; /* the last one's worker; "": it was abandoned */
-    uint64_t timed_by;                     /* name hash of the worker that must not verify it */
-    struct wpk_timer timer;                /* until then `timed_by` is not given it */
-    /* Index in the work id of `final` and `verify`: a hash of the contenders. So a result for other
-     * contenders, from before a restart or of an earlier final, is recognised. */
-    uint32_t final_number;
-    uint32_t verify_number;
-    const struct wpk_final_entry *winner; /* of the PUT_KERNEL: in `entries`, or the plain kernel */
-    bool serving;                         /* the problem is to serve the winner */
-    bool plain_wins; /* the last result is the plain kernel: nothing else works */
-};
+#include "coordinator/state/model.h"
 
 struct wpk_search *wpk_search_new(struct wpk_coordinator *c, const struct wpk_search_key *key,
                                   const char *key_hash);
@@ -140,5 +39,31 @@ void wpk_search_store(struct wpk_coordinator *c);
  * wpk_search_free_released(). */
 void wpk_search_release(struct wpk_coordinator *c, struct wpk_search *search);
 void wpk_search_free_released(struct wpk_coordinator *c);
+
+/* Handlers of events about kernels: one was stored; an administrator changed what a
+ * problem serves; a shared object is lost. */
+
+void wpk_kernel_put(struct wpk_coordinator *c);
+void wpk_kernel_changed(struct wpk_coordinator *c);
+void wpk_kernel_artifact_lost(struct wpk_coordinator *c);
+
+/* The course of a search: how long it goes on, and what phase it is in. */
+
+/* Let the operators that were bound to the search join it, and go on to its next phase if this one
+ * is over. */
+void wpk_course_advance(struct wpk_coordinator *c, struct wpk_search *search);
+
+/* The key of a search: operators with equal keys share a search. */
+
+/* The key of the operator's search in the timing class with this text, to which the back ends that
+ * the search uses were added. */
+void wpk_search_key_make(const struct wpk_job_op_state *op, const char *class_text,
+                         struct wpk_search_key *key);
+void wpk_search_key_hash(const struct wpk_search_key *key, char out[WPK_ID_MAX]);
+/* The text of the key's timing class, as wpk_timing_class_text() prints it, without back ends. */
+void wpk_search_key_class(const struct wpk_search_key *key, char out[WPK_TIMING_CLASS_TEXT_MAX]);
+/* The provider of a candidate's trial (search/back_end.h), in the effects' arena. */
+const char *wpk_search_key_provider(struct wpk_coordinator *c, const struct wpk_search *search,
+                                    const char *candidate);
 
 #endif

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/state/search_key.h"
+#include "coordinator/state/search.h"
 
 #include "common/crypto.h"
 #include "coordinator/state/effect.h"
+#include "coordinator/state/fair.h"
 #include "coordinator/state/job.h"
-#include "coordinator/state/search.h"
-#include "coordinator/state/state.h"
-#include "coordinator/state/timing_class.h"
+#include "coordinator/state/model.h"
 #include "search/back_end.h"
 #include "search/space_kind.h"
 

@@ -3,6 +3,10 @@
  * no tombstones are needed. */
 #include "coordinator/state/table.h"
 
+#include "coordinator/state/job.h"
+#include "coordinator/state/model.h"
+#include "coordinator/state/search.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,4 +138,146 @@ void *wpk_table_take(struct wpk_table *table, uint64_t key)
 void *wpk_table_take_text(struct wpk_table *table, const char *text)
 {
     return take(table, wpk_table_hash(text), text);
+}
+
+/* ---- timers */
+
+void wpk_timers_fini(struct wpk_timers *timers)
+{
+    free(timers->items);
+    memset(timers, 0, sizeof *timers);
+}
+
+static void place(struct wpk_timers *timers, struct wpk_timer *timer, uint32_t at)
+{
+    timers->items[at] = timer;
+    timer->place = at + 1;
+}
+
+/* Move the timer from `at` towards the front, then towards the back, to where it belongs. */
+static void sift(struct wpk_timers *timers, struct wpk_timer *timer, uint32_t at)
+{
+    while (at > 0 && timers->items[(at - 1) / 2]->due_ns > timer->due_ns) {
+        place(timers, timers->items[(at - 1) / 2], at);
+        at = (at - 1) / 2;
+    }
+    for (uint32_t child = 2 * at + 1; child < timers->count; child = 2 * at + 1) {
+        if (child + 1 < timers->count &&
+            timers->items[child + 1]->due_ns < timers->items[child]->due_ns) {
+            child++;
+        }
+        if (timers->items[child]->due_ns >= timer->due_ns) {
+            break;
+        }
+        place(timers, timers->items[child], at);
+        at = child;
+    }
+    place(timers, timer, at);
+}
+
+void wpk_timer_set(struct wpk_timers *timers, struct wpk_timer *timer, uint64_t due_ns)
+{
+    timer->due_ns = due_ns;
+    if (timer->place == 0) {
+        if (timers->count == timers->capacity) {
+            timers->capacity = timers->capacity == 0 ? 64 : timers->capacity * 2;
+            struct wpk_timer **grown =
+                realloc(timers->items, timers->capacity * sizeof(struct wpk_timer *));
+            WPK_ASSERT(grown != NULL);
+            timers->items = grown;
+        }
+        place(timers, timer, timers->count++);
+    }
+    sift(timers, timer, timer->place - 1);
+}
+
+void wpk_timer_cancel(struct wpk_timers *timers, struct wpk_timer *timer)
+{
+    if (timer->place == 0) {
+        return;
+    }
+    uint32_t at = timer->place - 1;
+    WPK_ASSERT(at < timers->count && timers->items[at] == timer);
+    struct wpk_timer *last = timers->items[--timers->count];
+    timer->place = 0;
+    if (last != timer) {
+        sift(timers, last, at);
+    }
+}
+
+struct wpk_timer *wpk_timers_next(struct wpk_timers *timers, uint64_t now_ns)
+{
+    if (timers->count == 0 || timers->items[0]->due_ns > now_ns) {
+        return NULL;
+    }
+    struct wpk_timer *first = timers->items[0];
+    wpk_timer_cancel(timers, first);
+    return first;
+}
+
+/* ---- marks */
+
+void wpk_mark_put(struct wpk_mark_list *list, struct wpk_mark *mark, void *of)
+{
+    if (mark->of == NULL) {
+        *mark = (struct wpk_mark){.of = of};
+        *(list->last != NULL ? &list->last->next : &list->first) = mark;
+        list->last = mark;
+    }
+}
+
+void *wpk_mark_take(struct wpk_mark_list *list)
+{
+    void *of = list->first != NULL ? list->first->of : NULL;
+    if (of != NULL) {
+        wpk_mark_drop(list, list->first);
+    }
+    return of;
+}
+
+void wpk_mark_drop(struct wpk_mark_list *list, struct wpk_mark *mark)
+{
+    struct wpk_mark *before = NULL;
+    if (mark->of == NULL) {
+        return;
+    }
+    for (struct wpk_mark *at = list->first; at != mark; at = at->next) {
+        before = at;
+    }
+    *(before != NULL ? &before->next : &list->first) = mark->next;
+    list->last = list->last == mark ? before : list->last;
+    mark->of = NULL;
+}
+
+bool wpk_mark_any(const struct wpk_mark *marks, uint32_t count)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < count; i++) {
+        any = any || marks[i].of != NULL;
+    }
+    return any;
+}
+
+void wpk_mark_search(struct wpk_coordinator *c, struct wpk_search *search,
+                     enum wpk_search_mark mark)
+{
+    wpk_mark_put(&c->marked_searches[mark], &search->marks[mark], search);
+}
+
+void wpk_mark_job(struct wpk_coordinator *c, struct wpk_job_entry *job, enum wpk_job_mark mark)
+{
+    wpk_mark_put(&c->marked_jobs[mark], &job->marks[mark], job);
+}
+
+/* ---- arrays */
+
+void *wpk_grow(void *items, uint32_t count, uint32_t *capacity, size_t size)
+{
+    if (count < *capacity) {
+        return items;
+    }
+    *capacity = *capacity == 0 ? 16 : *capacity * 2;
+    void *grown = realloc(items, *capacity * size);
+    WPK_ASSERT(grown != NULL);
+    return grown;
 }

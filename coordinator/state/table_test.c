@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hash table and the heap of timers against plain arrays, over random operations. */
 #include "coordinator/state/table.h"
-#include "coordinator/state/timer.h"
 
 #include "common/rng.h"
 

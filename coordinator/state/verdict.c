@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verdict on a final: which of its contenders wins, whether it replaces what the problem
  * serves, and what is recorded beside it. */
-#include "coordinator/state/verdict.h"
+#include "coordinator/state/final.h"
 
 #include "coordinator/state/effect.h"
-#include "coordinator/state/final.h"
-#include "coordinator/state/phase.h"
-#include "coordinator/state/plain.h"
+#include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
-#include "coordinator/state/text.h"
 
 #include <math.h>
 #include <stdio.h>

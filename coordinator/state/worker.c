@@ -12,29 +12,78 @@
 
 #include "common/crypto.h"
 #include "common/metrics.h"
-#include "coordinator/state/admin_state.h"
 #include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
+#include "coordinator/state/fair.h"
 #include "coordinator/state/final.h"
-#include "coordinator/state/flow.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/lease.h"
-#include "coordinator/state/loss.h"
-#include "coordinator/state/mark.h"
-#include "coordinator/state/poll.h"
-#include "coordinator/state/reply.h"
-#include "coordinator/state/result.h"
+#include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
-#include "coordinator/state/timer.h"
-#include "coordinator/state/work_item.h"
 #include "coordinator/state/worker_class.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const char *const state_names[] = {WPK_ADMIN_STATE_LIST(WPK_LIST_TEXT)};
+
+/* ---- admin states by name */
+
+const char *wpk_admin_state_name(enum wpk_admin_state state)
+{
+    WPK_ASSERT(state < WPK_ADMIN_STATE_COUNT);
+    return state_names[state];
+}
+
+wpk_err wpk_admin_state_parse(const char *text, enum wpk_admin_state *out)
+{
+    for (int i = 0; i < WPK_ADMIN_STATE_COUNT; i++) {
+        if (strcmp(state_names[i], text) == 0) {
+            *out = (enum wpk_admin_state)i;
+            return WPK_OK;
+        }
+    }
+    return WPK_ENOENT;
+}
+
+/* True if `name` is the worker's own or its device's instance. */
+static bool is_for(const struct wpk_worker *worker, const char *name)
+{
+    return strcmp(worker->hello.name, name) == 0 ||
+           strcmp(worker->hello.device.instance, name) == 0;
+}
+
+wpk_err wpk_admin_state_check(const struct wpk_coordinator *c, const char *name,
+                              enum wpk_admin_state state)
+{
+    bool kept = wpk_table_get_text(&c->admin_states, name) != NULL;
+    bool known = kept;
+    for (uint32_t i = 0; i < c->worker_count && !known; i++) {
+        known = is_for(c->workers[i], name);
+    }
+    if (!known) {
+        return WPK_ENOENT;
+    }
+    bool full = !kept && c->admin_states.count == WPK_ADMIN_STATES_MAX;
+    return full && state != WPK_ADMIN_STATE_NONE ? WPK_ENOSPC : WPK_OK;
+}
+
+/* Set the worker's admin state and reason from those that are kept: of two, the
+ * stricter one. A device keeps its admin state, whatever name its worker has next. */
+static void find_admin_state(const struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    const struct wpk_admin_entry *entry = wpk_table_get_text(&c->admin_states, worker->hello.name);
+    const struct wpk_admin_entry *of_device =
+        wpk_table_get_text(&c->admin_states, worker->hello.device.instance);
+    if (entry == NULL || (of_device != NULL && of_device->state > entry->state)) {
+        entry = of_device;
+    }
+    worker->admin_state = entry != NULL ? entry->state : WPK_ADMIN_STATE_NONE;
+    worker->admin_reason = entry != NULL ? entry->reason : "";
+}
 
 #define MS UINT64_C(1000000)
 
@@ -132,7 +181,7 @@ static struct wpk_worker *worker_new(struct wpk_coordinator *c, const struct wpk
     c->workers[c->worker_count++] = worker;
     wpk_table_put(&c->workers_by_session, worker->session, worker);
     wpk_table_put_text(&c->workers_by_name, worker->hello.name, worker);
-    wpk_admin_state_find(c, worker);
+    find_admin_state(c, worker);
     set_peer(c, worker, c->event->address.peer);
     return worker;
 }
@@ -376,7 +425,7 @@ void wpk_worker_message(struct wpk_coordinator *c)
 
 static void apply_admin_state(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
-    wpk_admin_state_find(c, worker);
+    find_admin_state(c, worker);
     if (worker->admin_state == WPK_ADMIN_STATE_QUARANTINE) {
         wpk_loss_return_all(c, worker, false);
     }
@@ -391,7 +440,7 @@ static void apply_admin_state(struct wpk_coordinator *c, struct wpk_worker *work
 static void apply_admin_states(struct wpk_coordinator *c, const char *name)
 {
     for (uint32_t i = 0; i < c->worker_count; i++) {
-        if (wpk_admin_state_is_for(c->workers[i], name)) {
+        if (is_for(c->workers[i], name)) {
             apply_admin_state(c, c->workers[i]);
         }
     }

@@ -3,13 +3,10 @@
 
 #include "coordinator/state/claim.h"
 #include "coordinator/state/fair.h"
-#include "coordinator/state/grow.h"
 #include "coordinator/state/job.h"
+#include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/search_key.h"
-#include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
-#include "coordinator/state/timing_class.h"
 #include "coordinator/state/worker.h"
 #include "search/back_end.h"
 

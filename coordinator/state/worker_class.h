@@ -13,65 +13,7 @@
 #ifndef WPK_COORDINATOR_STATE_WORKER_CLASS_H
 #define WPK_COORDINATOR_STATE_WORKER_CLASS_H
 
-#include "coordinator/state/mark.h"
-#include "coordinator/state/timing_class.h"
-
-struct wpk_job_entry;
-struct wpk_search;
-struct wpk_owner_queue;
-struct wpk_worker;
-
-enum wpk_queue_stage {
-    WPK_QUEUE_RUN, /* work that needs the device */
-    WPK_QUEUE_BUILD,
-    WPK_QUEUE_STAGES,
-};
-
-/* A worker class that can do the work of a work queue. */
-struct wpk_link {
-    struct wpk_worker_class *worker_class;
-    struct wpk_work_queue *queue;
-    struct wpk_link *worker_class_next;
-    struct wpk_link *queue_next;
-    struct wpk_link *waiting_next; /* list of the work queue: worker classes with waiting polls */
-    struct wpk_link *waiting_prev;
-};
-
-struct wpk_worker_class {
-    char *key; /* owned: the text of all that defines it */
-    struct wpk_timing_class *timing;
-    struct wpk_hello hello;           /* of its first worker; what defines the class is common */
-    struct wpk_link *links;           /* owned: the work queues that it can serve */
-    struct wpk_worker *waiting_first; /* workers whose polls wait, first come first served */
-    struct wpk_worker *waiting_last;
-    uint32_t worker_count;
-    uint32_t available_count; /* workers that may be given work */
-    uint64_t virtual_ns; /* the largest virtual time of a flow that it served, before the charge */
-    uint32_t place;      /* in the coordinator's array */
-};
-
-struct wpk_work_queue {
-    char *key; /* owned: the text of all that defines it */
-    struct wpk_timing_class *timing;
-    enum wpk_queue_stage stage;
-    int threads;
-    struct wpk_worker_label labels[WPK_WORKER_LABELS_MAX];
-    uint32_t label_count;
-    char back_ends[WPK_KEY_TEXT_MAX]; /* of a build: the list that its workers must offer */
-    struct wpk_link *links;
-    struct wpk_link *waiting_first;
-    struct wpk_link *waiting_last;
-    struct wpk_owner_queue *owner_queues; /* owned; the work queue is freed with the last */
-    /* owned; [ready_count]: owner queues with a ready claim */
-    struct wpk_owner_queue **ready;
-    uint32_t ready_count;
-    uint32_t ready_capacity;
-    uint32_t served_count; /* linked worker classes with a worker that may be given work */
-    bool served_changed;   /* served_count changed in this step from 0 or to 0 */
-    uint64_t virtual_ns;   /* the largest of its worker classes' in its timing class; never falls */
-    struct wpk_mark mark;  /* there may be work for a waiting poll */
-    uint32_t place;        /* in the coordinator's array */
-};
+#include "coordinator/state/model.h"
 
 /* True if the worker has all of these labels, with these values. */
 bool wpk_worker_class_labels_cover(const struct wpk_hello *hello,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/store/checkpoint.h"
+#include "coordinator/store/store.h"
 
 #include "common/buf.h"
 #include "common/fs.h"

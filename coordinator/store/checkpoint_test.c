@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A log that grows and begins anew, while its writer goes on. */
-#include "coordinator/store/checkpoint.h"
+#include "coordinator/store/store.h"
 
 #include "common/fs.h"
 #include "coordinator/store/history.h"

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/store/document.h"
 
-#include "coordinator/state/heat.h"
-#include "coordinator/state/outlier.h"
-#include "coordinator/state/share.h"
-#include "coordinator/store/document_kernel.h"
+#include "coordinator/state/budget.h"
+#include "coordinator/state/worker.h"
 #include "coordinator/store/history_job.h"
 #include "search/back_end.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/store/document_kernel.h"
+#include "coordinator/store/document.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -8,6 +8,8 @@
 #include "common/json.h"
 #include "coordinator/state/coordinator.h"
 #include "coordinator/store/store.h"
+#include "schema/accuracy.h"
+#include "schema/record.h"
 
 /* SQL in a statement whose first parameter is a problem: a time after every served_at of its
  * kernels, whatever the clock says. */
@@ -158,16 +160,16 @@ struct wpk_history_hint {
 #define WPK_HISTORY_RELATIVES_MAX 12
 
 struct wpk_history_log {
-    struct wpk_buf snapshot; /* empty: no snapshot, and `first` is 0 */
-    char version[64];        /* of the snapshot's text */
+    struct wpk_buf snapshot;        /* empty: no snapshot, and `first` is 0 */
+    char version[64];               /* of the snapshot's text */
     struct wpk_history_hint *hints; /* [hint_count], fastest first */
     uint32_t hint_count;
     char *relatives[WPK_HISTORY_RELATIVES_MAX]; /* owned; [relative_count], nearest first: the best
                                                    candidates of other shapes; of searches whose
                                                    strategy takes them */
     uint32_t relative_count;
-    uint32_t twin_count; /* of them, of the same shape: those come first */
-    struct wpk_buf prior;    /* text of the search's prior; empty: none, or it is gone */
+    uint32_t twin_count;  /* of them, of the same shape: those come first */
+    struct wpk_buf prior; /* text of the search's prior; empty: none, or it is gone */
     uint32_t first;
     uint32_t ok_count; /* of the asks before `first`, like the next two */
     uint32_t failed_count;
@@ -237,5 +239,31 @@ struct wpk_history_place {
 bool wpk_history_list_trials(struct wpk_store *store, uint64_t job_number, int op,
                              const char *const *names, uint32_t op_count, int page_size,
                              struct wpk_history_place *place, struct wpk_json_writer *w);
+
+/* The data of a kernel that a choice (schema/choice.h) needs beyond the kernel's row. */
+
+/* The kernel and the vendor whose data are wanted; "" for none. */
+struct wpk_history_chain {
+    const char *artifact; /* of the best generated kernel, as the next two */
+    const char *provider;
+    const char *candidate;
+    const char *vendor; /* provider that was timed beside it */
+};
+
+struct wpk_history_choice {
+    struct wpk_accuracy accuracy; /* class of the kernel's search, which all contenders are in */
+    double own_times_direct; /* as in schema/record.h, the largest of its trial and of all finals
+                                that served or kept it; -1: not measured */
+    double vendor_times_direct;
+    double plain_times_direct;
+    enum wpk_conditions conditions;
+    struct wpk_buf recipe;         /* owned; the vendor's entry, as JSON; empty: none recorded */
+    char plain_sha256[WPK_ID_MAX]; /* of the plain kernel; "": none, or it was revoked */
+};
+
+/* False when there is no such kernel.
+ *   owns    caller calls wpk_buf_fini on out->recipe */
+bool wpk_history_read_choice(struct wpk_store *store, uint64_t kernel_id,
+                             const struct wpk_history_chain *chain, struct wpk_history_choice *out);
 
 #endif

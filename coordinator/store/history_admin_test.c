@@ -4,7 +4,6 @@
 
 #include "common/fs.h"
 #include "coordinator/store/history.h"
-#include "coordinator/store/history_choice.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

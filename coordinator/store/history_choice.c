@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/store/history_choice.h"
-
 #include "coordinator/store/history.h"
 
 #include <stdio.h>

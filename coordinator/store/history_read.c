@@ -2,7 +2,7 @@
 /* Reading the history: asks, trials, kernels, owners. */
 #include "coordinator/store/history.h"
 
-#include "schema/message_trace.h"
+#include "schema/message.h"
 
 #include <stdio.h>
 #include <stdlib.h>

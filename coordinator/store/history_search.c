@@ -2,15 +2,11 @@
 /* Writing and reading problems and searches. */
 #include "coordinator/store/history.h"
 
-#include "coordinator/state/anchor.h"
 #include "coordinator/state/asks.h"
 #include "coordinator/state/event.h"
-#include "coordinator/state/opened.h"
-#include "coordinator/state/revoked.h"
+#include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/search_key.h"
 #include "coordinator/state/submission.h"
-#include "coordinator/state/work_item.h"
 #include "coordinator/store/history_admin.h"
 
 #include <stdio.h>

@@ -3,13 +3,12 @@
 #include "coordinator/store/history.h"
 
 #include "common/fs.h"
-#include "coordinator/state/anchor.h"
+#include "coordinator/state/asks.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
-#include "coordinator/state/opened.h"
+#include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/work_item.h"
 #include "coordinator/store/history_admin.h"
 #include "coordinator/store/history_job.h"
 

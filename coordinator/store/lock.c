@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/store/lock.h"
+#include "coordinator/store/store.h"
 
 #include "common/fs.h"
 

@@ -2,7 +2,7 @@
 /* SQLite, with the settings that make a commit durable: a write-ahead log, synced at every commit
  * (synchronous=FULL). A query that is open holds a read snapshot, so its rows are closed within the
  * batch that opened them. */
-#include "coordinator/store/store_sql.h"
+#include "coordinator/store/store.h"
 
 #include "common/buf.h"
 #include "common/crypto.h"

@@ -10,18 +10,22 @@
  *
  * The first failure of a batch sticks: later statements do nothing, queries find nothing, and
  * commit reports it. So the statements themselves return no codes. One thread uses a store; a lock
- * on the data directory (lock.h) ensures one writing process. A row's text is valid until the next
- * wpk_rows_next(). */
+ * on the data directory (wpk_lock_take()) ensures one writing process. A row's text is valid
+ * until the next wpk_rows_next(). */
 #ifndef WPK_COORDINATOR_STORE_STORE_H
 #define WPK_COORDINATOR_STORE_STORE_H
 
 #include "common/clock.h"
+#include "common/err.h"
+
+#include <stdint.h>
+
+struct wpk_checkpoint;
+struct wpk_rows;
+struct wpk_store;
 
 #define WPK_STORE_VERSION 11   /* of schema.sql */
 #define WPK_STORE_HASH_SIZE 16 /* bytes of trial.candidate_hash */
-
-struct wpk_store;
-struct wpk_rows;
 
 /* Open or create history.db in `directory`, which must exist.
  *
@@ -57,7 +61,7 @@ void wpk_store_begin(struct wpk_store *store);
 /* Make the batch durable, and forget its failure.
  *   errors  the first failure since begin; nothing of the batch is stored then */
 WPK_MUST_CHECK wpk_err wpk_store_commit(struct wpk_store *store, struct wpk_diag *diag);
-/* From now on commits leave the write-ahead log to checkpoint.h, and only count its pages. */
+/* From now on commits leave the write-ahead log to checkpoint.c, and only count its pages. */
 void wpk_store_checkpoint_apart(struct wpk_store *store);
 uint32_t wpk_store_log_pages(const struct wpk_store *store);
 /* The first failure of the batch so far, or WPK_OK. */
@@ -106,5 +110,52 @@ WPK_MUST_CHECK wpk_err wpk_store_execute(struct wpk_store *store, const char *sq
                                          struct wpk_diag *diag);
 /* Limit the size of the database, as if the disk were full, for tests. 0: no limit. */
 void wpk_store_limit_pages(struct wpk_store *store, int page_count_max);
+
+/* The lock of a data directory: only one process changes it, wpkd or a tool. The lock ends with its
+ * process, however that ends. */
+
+/* Create the directory unless it exists, and lock it.
+ *
+ *   owns    the caller closes *fd, which releases the lock
+ *   errors  WPK_EBUSY another process has it, with its pid in `diag`; WPK_EACCES, WPK_ENOSPC,
+ *           WPK_EIO */
+WPK_MUST_CHECK wpk_err wpk_lock_take(const char *directory, int *fd, struct wpk_diag *diag);
+
+/* Functions of store.c for opening a database whose tables may be missing. For store_open.c. */
+
+/* Open the file `path`, or create it unless `reader`; runs no statement.   owns  caller closes */
+WPK_MUST_CHECK wpk_err wpk_store_attach(const char *path, const struct wpk_clock *clock,
+                                        bool reader, struct wpk_store **out, struct wpk_diag *diag);
+bool wpk_store_is_writable(const struct wpk_store *store);
+/* Read the first column of the first row.   errors  WPK_ENOENT no row */
+WPK_MUST_CHECK wpk_err wpk_store_read_int(struct wpk_store *store, const char *sql, int64_t *out,
+                                          struct wpk_diag *diag);
+/* Read the epoch that wpk_store_epoch() returns. */
+WPK_MUST_CHECK wpk_err wpk_store_read_epoch(struct wpk_store *store, struct wpk_diag *diag);
+
+/* A thread copies the write-ahead log into the database, so that commits need not: a checkpoint is
+ * thousands of pages, and a sync that takes long on a busy disk.
+ *
+ *      a commit leaves a long log ──▶ the thread copies it, then the pages added meanwhile
+ *                                        │ none were added: the next commit begins the log anew
+ *                                        ▼
+ *                                     the writer copies the few pages since
+ *
+ * The last step is for a writer that never pauses, because it adds pages during each pass. */
+
+#define WPK_CHECKPOINT_PAGES 8000                           /* a log this long is copied: 32 MiB */
+#define WPK_CHECKPOINT_PAGES_MAX (4 * WPK_CHECKPOINT_PAGES) /* at this, the writer waits */
+
+/* Start the thread for `directory`/history.db, which the writer has opened.
+ *
+ *   owns    caller closes
+ *   errors  WPK_ENOMEM, WPK_ESYSTEM, WPK_EIO
+ */
+WPK_MUST_CHECK wpk_err wpk_checkpoint_open(const char *directory, struct wpk_checkpoint **out,
+                                           struct wpk_diag *diag);
+void wpk_checkpoint_close(struct wpk_checkpoint *checkpoint);
+
+/* Called by the writer outside of a batch: its last commit has left `log_pages` in the log. */
+void wpk_checkpoint_committed(struct wpk_checkpoint *checkpoint, uint32_t log_pages);
 
 #endif

@@ -2,7 +2,7 @@
 /* Opening the history's database: settings, check, version, and the tables of a new one. */
 #include "common/buf.h"
 #include "common/fs.h"
-#include "coordinator/store/store_sql.h"
+#include "coordinator/store/store.h"
 
 #include <errno.h>
 #include <stdio.h>

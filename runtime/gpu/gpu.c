@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each function that calls the driver makes the device's primary context current, and restores what
  * the caller had. */
-#include "runtime/gpu/gpu_guard.h"
+#include "runtime/gpu/gpu_state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,8 +11,8 @@
 #ifndef WPK_RUNTIME_GPU_GPU_H
 #define WPK_RUNTIME_GPU_GPU_H
 
+#include "runtime/scratch.h"
 #include "runtime/vendor/gpu_vendor.h"
-#include "runtime/memory.h"
 #include "schema/device.h"
 
 #define WPK_GPU_ALIGNMENT 16 /* bytes: of tensors in device memory */

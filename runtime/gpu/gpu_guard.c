@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/gpu/gpu_guard.h"
+#include "runtime/gpu/gpu_state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/gpu/gpu_module.h"
+#include "runtime/gpu/gpu_program.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -5,10 +5,40 @@
 #define WPK_RUNTIME_GPU_GPU_PROGRAM_H
 
 #include "runtime/gpu/cuda_driver.h"
-#include "runtime/gpu/gpu_module.h"
+#include "runtime/scratch.h"
 #include "runtime/vendor/gpu_vendor.h"
-#include "runtime/memory.h"
 #include "schema/launch_plan.h"
+
+struct wpk_gpu_graph;
+
+/* Modules that are loaded in this process. Each is loaded once in a context, whatever the number of
+ * kernels that have its code: its users are counted, and the last one unloads it. A context must
+ * not be destroyed or reset while a kernel is open in it. */
+
+struct wpk_gpu_module {
+    void *handle;   /* the driver's */
+    bool by_driver; /* the driver compiled it from PTX */
+    /* Of the list, under its lock. */
+    const struct wpk_cuda_driver *driver;
+    const void *context;
+    struct wpk_buf code; /* cubin and PTX */
+    int users;
+    uint64_t given; /* when the last user has gone, in steps of all modules */
+    struct wpk_gpu_module *next;
+};
+
+/* Load the code into the context, which is current, or count one more user of it.
+ *   owns    caller calls wpk_gpu_module_give
+ *   errors  WPK_EUNSUPPORTED, WPK_ESYSTEM, WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_gpu_module_take(const struct wpk_cuda_driver *driver,
+                                           const void *context, const struct wpk_launch_code *code,
+                                           struct wpk_gpu_module **out, struct wpk_diag *diag);
+/* The module's context is current. */
+void wpk_gpu_module_give(struct wpk_gpu_module *module);
+
+/* Of modules without users, the last `count` stay loaded: for a process that keeps its context, and
+ * opens the same kernels again. */
+void wpk_gpu_module_keep(int count);
 
 struct wpk_gpu_program {
     const struct wpk_cuda_driver *driver;
@@ -42,7 +72,6 @@ WPK_MUST_CHECK wpk_err wpk_gpu_program_launch(const struct wpk_gpu_program *prog
                                               const uint64_t *pointers, struct wpk_diag *diag);
 
 /* Some calls of a program as one graph, each with pointers of its own. */
-struct wpk_gpu_graph;
 
 #define WPK_GPU_GRAPH_LAUNCHES_MAX 4096 /* of all its calls */
 

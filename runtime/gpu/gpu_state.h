@@ -22,7 +22,7 @@ struct wpk_gpu {
     size_t upload_size[WPK_GPU_UPLOADS_MAX];
     void *upload_copy[WPK_GPU_UPLOADS_MAX]; /* owned; as prepared, if it is guarded; else NULL */
     int upload_count;
-    /* Bytes in front of tensors (gpu_guard.h): of uploads, and of the calls that are made next. */
+    /* Bytes in front of tensors (gpu_guard.c): of uploads, and of the calls that are made next. */
     size_t upload_border, border;
     bool guarded;
     struct wpk_gpu_argument argument[WPK_LAUNCH_ARGUMENTS_MAX];
@@ -67,5 +67,32 @@ static inline void wpk_gpu_leave(const struct wpk_gpu *gpu)
     void *context = NULL;
     (void)gpu->driver->cuCtxPopCurrent_v2(&context);
 }
+
+/* Device memory of kernels that are verified:
+ *
+ *     | border | tensor | border |        a multiple of 256 bytes, the tensor, 256 bytes
+ *
+ * Both borders are NaN: what is read there spoils a result, and what is written there is found. The
+ * one behind begins with the byte after the tensor's last. The kernel's context is current in all
+ * calls. */
+
+#define WPK_GPU_BORDER ((size_t)256) /* bytes; in front of a tensor, at least */
+
+/* Allocate `size` bytes with `border` bytes in front and a border behind; 0: no borders.
+ *   owns    caller calls wpk_gpu_guard_give
+ *   errors  WPK_ENOMEM, WPK_ESYSTEM; *out stays as it was */
+WPK_MUST_CHECK wpk_err wpk_gpu_guard_take(const struct wpk_gpu *gpu, size_t border, size_t size,
+                                          const char *doing, uint64_t *out, struct wpk_diag *diag);
+/* Free those that are not 0, and set them to 0. */
+void wpk_gpu_guard_give(const struct wpk_gpu *gpu, size_t border, uint64_t *memory, int count);
+
+/* Fill the call's scratch with NaN, but what is zero by the plan. */
+WPK_MUST_CHECK wpk_err wpk_gpu_guard_poison(struct wpk_gpu_call *call);
+/* Keep what the uploads are, the first time.   errors  WPK_ENOMEM, WPK_ESYSTEM */
+WPK_MUST_CHECK wpk_err wpk_gpu_guard_copy(struct wpk_gpu *gpu, struct wpk_diag *diag);
+/* Compare the borders of the prepare program's scratch.
+ *   errors  WPK_ECORRUPT; WPK_ENOMEM, WPK_ESYSTEM */
+WPK_MUST_CHECK wpk_err wpk_gpu_guard_check_prepared(const struct wpk_gpu *gpu,
+                                                    const uint64_t *scratch, struct wpk_diag *diag);
 
 #endif

@@ -7,7 +7,6 @@
  * a loop it leaves the thread's part of the loop; the caller then leaves the call. */
 #include "runtime/kernel/context.h"
 
-#include "runtime/memory.h"
 #include "runtime/pool.h"
 #include "runtime/scratch.h"
 

@@ -4,9 +4,8 @@
 
 #include "common/crypto.h"
 #include "runtime/kernel/context.h"
-#include "runtime/kernel/seal.h"
 #include "runtime/kernel/trust.h"
-#include "runtime/memory.h"
+#include "runtime/scratch.h"
 #include "schema/launch_plan.h"
 
 #include <dlfcn.h>

@@ -5,7 +5,7 @@
 #include "runtime/fixture/fixture.h"
 #include "runtime/kernel/context.h"
 #include "runtime/kernel/kernel.h"
-#include "runtime/kernel/seal.h"
+#include "runtime/kernel/trust.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -6,7 +6,7 @@
 #include "common/fs.h"
 #include "runtime/fixture/fixture.h"
 #include "runtime/kernel/kernel.h"
-#include "runtime/kernel/seal.h"
+#include "runtime/kernel/trust.h"
 #include "schema/draw.h"
 
 #include <setjmp.h>

@@ -10,7 +10,7 @@
  * there; else they lie in a second block, which lasts as long as it runs. */
 #include "runtime/kernel/context.h"
 #include "runtime/kernel/kernel.h"
-#include "runtime/memory.h"
+#include "runtime/scratch.h"
 
 #include <stdlib.h>
 #include <string.h>

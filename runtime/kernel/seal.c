@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/kernel/seal.h"
+#include "runtime/kernel/trust.h"
 
 #include "common/crypto.h"
 #include "common/fs.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The self-test of a choice: known inputs, and the values that must come out at some points. */
 #include "runtime/kernel/kernel.h"
-#include "runtime/memory.h"
+#include "runtime/scratch.h"
 #include "schema/convert.h"
 #include "schema/draw.h"
 

@@ -5,7 +5,6 @@
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "runtime/fixture/fixture.h"
-#include "runtime/kernel/seal.h"
 #include "runtime/wpk.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/model/host_step.h"
+#include "runtime/model/model.h"
 
 #include <string.h>
 

@@ -5,8 +5,7 @@
 
 #include "common/fs.h"
 #include "runtime/kernel/kernel.h"
-#include "runtime/memory.h"
-#include "runtime/model/host_step.h"
+#include "runtime/scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>

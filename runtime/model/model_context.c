@@ -3,9 +3,8 @@
  * run; later ones allocate nothing. */
 #include "common/clock.h"
 #include "runtime/kernel/kernel.h"
-#include "runtime/memory.h"
-#include "runtime/model/host_step.h"
 #include "runtime/model/model.h"
+#include "runtime/scratch.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  *
  * A row-major result is the transposed one with columns that lie together: then the recipe's right
  * factor is A, and its left one B. */
-#include "runtime/vendor/cublaslt.h"
+#include "runtime/vendor/gpu_vendor.h"
 
 #include "runtime/vendor/cublaslt_algorithms.h"
 

@@ -6,10 +6,10 @@
  *
  * All fused plans come first in the list of algorithms, then a convolution's with one plan for the
  * rest. A plan is built if it may be used: building may compile code. */
-#include "runtime/vendor/cudnn.h"
+#include "runtime/vendor/gpu_vendor.h"
 
 #include "common/clock.h"
-#include "runtime/vendor/cudnn_plan.h"
+#include "runtime/vendor/cudnn_graph.h"
 
 #include <pthread.h>
 #include <stdio.h>

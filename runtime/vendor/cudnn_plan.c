@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/vendor/cudnn_plan.h"
+#include "runtime/vendor/cudnn_graph.h"
 
 #define RESULTS_MAX 64 /* of one heuristic */
 #define KNOBS_MAX 64   /* of an engine */

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/vendor/gpu_vendor.h"
 
-#include "runtime/vendor/cublaslt.h"
-#include "runtime/vendor/cudnn.h"
-
 #include <pthread.h>
 #include <string.h>
 

@@ -9,12 +9,12 @@
 
 #include "schema/recipe.h"
 
+struct wpk_gpu_primitive;
+
 #define WPK_GPU_VENDOR_VERSION_MAX 32
 #define WPK_GPU_VENDOR_EMULATED "wpk_vendor_emulated"
 #define WPK_GPU_VENDOR_ALIGNMENT 16 /* bytes: of tensors that libwpk is given */
 #define WPK_GPU_VENDOR_WORKSPACE_MAX ((size_t)256 << 20) /* bytes */
-
-struct wpk_gpu_primitive;
 
 /* An open library. */
 struct wpk_gpu_vendor {
@@ -72,5 +72,23 @@ WPK_MUST_CHECK wpk_err wpk_gpu_vendor_load(const char *const *files, const char 
                                            const struct wpk_gpu_vendor_symbol *symbols,
                                            size_t count, struct wpk_gpu_vendor *vendor,
                                            struct wpk_diag *diag);
+
+/* cuDNN, NVIDIA's library of convolutions, by its backend interface, in f32: engines that round
+ * operands to TF32 are left out. */
+
+#define WPK_CUDNN_NAME "cudnn" /* the provider */
+
+/* Open the library; called once.   errors  those of wpk_gpu_vendor_open */
+WPK_MUST_CHECK wpk_err wpk_cudnn_open(const char *directory, struct wpk_gpu_vendor *out,
+                                      struct wpk_diag *diag);
+
+/* cuBLASLt, NVIDIA's library of matrix products, in f32: neither operands nor sums are rounded to a
+ * shorter type. */
+
+#define WPK_CUBLASLT_NAME "cublaslt" /* the provider */
+
+/* Open the library; called once.   errors  those of wpk_gpu_vendor_open */
+WPK_MUST_CHECK wpk_err wpk_cublaslt_open(const char *directory, struct wpk_gpu_vendor *out,
+                                         struct wpk_diag *diag);
 
 #endif

@@ -5,7 +5,7 @@
  * set from the options while the library plans and computes, and set back afterwards. */
 #include "runtime/vendor/onednn_plan.h"
 
-#include "runtime/memory.h"
+#include "runtime/scratch.h"
 #include "schema/choice.h"
 
 #include <stdio.h>

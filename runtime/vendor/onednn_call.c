@@ -4,7 +4,7 @@
  *      input ──conversion?──▶ src ┐
  *                     constants ──┼──▶ primitive ──▶ dst ──conversion?──▶ output
  *                       scratch ──┘ */
-#include "runtime/memory.h"
+#include "runtime/scratch.h"
 #include "runtime/vendor/onednn_plan.h"
 
 #include <stdlib.h>

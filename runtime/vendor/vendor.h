@@ -11,7 +11,7 @@
 #ifndef WPK_RUNTIME_VENDOR_VENDOR_H
 #define WPK_RUNTIME_VENDOR_VENDOR_H
 
-#include "runtime/memory.h"
+#include "runtime/scratch.h"
 #include "schema/recipe.h"
 
 struct wpk_vendor;

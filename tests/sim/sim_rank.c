@@ -2,19 +2,14 @@
 /* Checks that a worker gets the first work item of an owner that it can do. This file reads the
  * open work from jobs, searches and their work items, not from the owner queues that leases are
  * chosen from. */
-#include "coordinator/state/anchor.h"
 #include "coordinator/state/asks.h"
 #include "coordinator/state/claim.h"
+#include "coordinator/state/fair.h"
 #include "coordinator/state/final.h"
-#include "coordinator/state/flow.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/lease.h"
-#include "coordinator/state/owner.h"
-#include "coordinator/state/phase.h"
-#include "coordinator/state/plain.h"
+#include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/state.h"
-#include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
 #include "coordinator/state/worker_class.h"
 #include "tests/sim/sim.h"

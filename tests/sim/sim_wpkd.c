@@ -4,7 +4,7 @@
 #include "coordinator/index/index.h"
 #include "coordinator/state/coordinator.h"
 #include "coordinator/state/event.h"
-#include "coordinator/state/state.h"
+#include "coordinator/state/model.h"
 #include "coordinator/state/worker.h"
 #include "coordinator/store/store.h"
 #include "tests/sim/sim.h"

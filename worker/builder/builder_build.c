@@ -16,7 +16,7 @@
 #include "ir/notation/notation.h"
 #include "nest/prepare.h"
 #include "runtime/kernel/manifest.h"
-#include "runtime/kernel/seal.h"
+#include "runtime/kernel/trust.h"
 #include "runtime/link.h"
 #include "schema/device.h"
 #include "target/c/compiler.h"

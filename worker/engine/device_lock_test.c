@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/engine/device_lock.h"
+#include "worker/engine/engine_state.h"
 
 #include <poll.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  *
  * The engine owns two processes. wpk-builder forks a child for each build; wpk-runner forks a child
  * for each candidate that it verifies and times. Builds stop on the cores that are being timed, and
- * go on elsewhere. Engines of one machine time in turns (device_lock.h); the wait for a turn counts
+ * go on elsewhere. Engines of one machine time in turns (device_lock.c); the wait for a turn counts
  * against no timeout.
  *
  * A child that crashes or hangs is an outcome of its candidate. A process of the two that dies is
@@ -29,18 +29,18 @@ struct wpk_engine;
 
 struct wpk_engine_options {
     struct wpk_device device;
-    const char *program_dir;   /* the directory of wpk-builder and wpk-runner */
-    const char *work_dir;      /* private and existing; artifacts stay in work_dir/artifacts */
-    uint64_t build_timeout_ms; /* 0: 30 000 */
-    uint64_t run_timeout_ms;   /* 0: 30 000, for verifying and timing one candidate; large ops
+    const char *program_dir;       /* the directory of wpk-builder and wpk-runner */
+    const char *work_dir;          /* private and existing; artifacts stay in work_dir/artifacts */
+    uint64_t build_timeout_ms;     /* 0: 30 000 */
+    uint64_t run_timeout_ms;       /* 0: 30 000, for verifying and timing one candidate; large ops
                                     get more: runner_ops.h */
-    uint64_t memory_bytes_max; /* of a child's address space, 0: 4 GiB */
+    uint64_t memory_bytes_max;     /* of a child's address space, 0: 4 GiB */
     uint64_t run_memory_bytes_max; /* the same of a child that runs a candidate; set by the engine:
                                     * 0 on a GPU, which means no limit */
-    int builder_count;         /* builds at a time; 0: as many as cores */
-    bool builds_not;           /* no wpk-builder: trials name their artifacts */
-    bool runs_not;             /* no wpk-runner: trials end when they are built */
-    const char *trace_path;    /* a file for a Chrome trace (trace.h); NULL: none */
+    int builder_count;             /* builds at a time; 0: as many as cores */
+    bool builds_not;               /* no wpk-builder: trials name their artifacts */
+    bool runs_not;                 /* no wpk-runner: trials end when they are built */
+    const char *trace_path;        /* a file for a Chrome trace (trace.c); NULL: none */
 };
 
 /* One trial. All pointers are borrowed until wpk_engine_put returns. */

@@ -3,7 +3,6 @@
 #include "worker/engine/engine_state.h"
 #include "worker/fixture/bench.h"
 
-#include "worker/engine/device_lock.h"
 #include "worker/runner/runner_ops.h"
 
 #include <setjmp.h>

@@ -7,7 +7,7 @@
 #include "target/codegen.h"
 #include "target/gpu/nvrtc.h"
 #include "target/gpu/ptxas.h"
-#include "worker/provider/nvml.h"
+#include "worker/provider/provider.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/engine/package.h"
+#include "worker/engine/planner.h"
 
 #include "ir/data_index.h"
 #include "nest/output.h"

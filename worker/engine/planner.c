@@ -4,7 +4,6 @@
 #include "ir/notation/notation.h"
 #include "target/codegen.h"
 #include "target/lower.h"
-#include "worker/engine/package.h"
 
 #include <stdio.h>
 #include <stdlib.h>

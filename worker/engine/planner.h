@@ -4,11 +4,12 @@
 #ifndef WPK_WORKER_ENGINE_PLANNER_H
 #define WPK_WORKER_ENGINE_PLANNER_H
 
-#include "target/codegen.h"
 #include "common/crypto.h"
 #include "ir/canonical/fingerprint.h"
+#include "nest/schedule.h"
 #include "schema/device.h"
 #include "search/space.h"
+#include "target/codegen.h"
 #include "worker/verify/verify.h"
 
 #define WPK_PLANNER_MAX 8 /* spaces kept */
@@ -47,7 +48,7 @@ struct wpk_planner_request {
 struct wpk_planned {
     char *schedule;
     char schedule_sha256[WPK_SHA256_HEX_SIZE];
-    char *manifest; /* NULL: its artifact was there */
+    char *manifest;               /* NULL: its artifact was there */
     const struct wpk_codegen *by; /* the schedule's back end, which may be missing here */
     struct wpk_verify_rule rule;
     double bound_s; /* of a call, by the model that ranks candidates; 0: a schedule by hand */
@@ -73,5 +74,23 @@ wpk_err wpk_planner_open_space(struct wpk_planner *planner,
 wpk_err wpk_planner_plan(struct wpk_planner *planner, const struct wpk_planner_request *request,
                          struct wpk_planned *out, struct wpk_diag *diag);
 void wpk_planned_fini(struct wpk_planned *result);
+
+/* Making a kernel's manifest from the schedule that the kernel is built from. */
+
+struct wpk_package {
+    const char *op;          /* whole form of the original program */
+    const char *fingerprint; /* of that program */
+    const char *algorithm;
+    const char *candidate;     /* genes as text; "" for a schedule written by hand */
+    const char *schedule_text; /* of the schedule below */
+    const struct wpk_schedule *schedule;
+    bool emulated;               /* for the emulated GPU */
+    const char *version_codegen; /* of what compiles it: "halide-21.0.0", "gcc-12.2.0" */
+};
+
+/* The manifest (runtime/kernel/manifest.h) as JSON.
+ *   owns    caller frees *text
+ *   errors  WPK_ENOSPC too many arguments; WPK_ENOMEM */
+wpk_err wpk_package_manifest(const struct wpk_package *package, char **text);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/engine/trace.h"
+#include "worker/engine/engine_state.h"
 
 #include "common/fs.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/provider/nvml.h"
+#include "worker/provider/provider.h"
 
 #include "common/nvml_calls.h"
 #include "runtime/gpu/cuda_driver.h"

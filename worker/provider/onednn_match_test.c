@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/notation_check.h"
-#include "worker/provider/onednn_match.h"
+#include "worker/provider/onednn_pattern.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -19,8 +19,14 @@
 #ifndef WPK_WORKER_PROVIDER_PROVIDER_H
 #define WPK_WORKER_PROVIDER_PROVIDER_H
 
+#include "common/err.h"
 #include "ir/program.h"
+#include "runtime/wpk.h"
 #include "schema/record.h"
+
+struct wpk_gpu_primitive;
+struct wpk_kernel;
+struct wpk_provider;
 
 #define WPK_PROVIDER_DETAIL_MAX 256
 #define WPK_PROVIDER_EXCLUDED_MAX 256 /* algorithms of a vendor that can be passed over */
@@ -39,14 +45,12 @@ struct wpk_provider_request {
     const struct wpk_program *program; /* the original operator; outlives the provider */
     const char *layouts;               /* of inputs and outputs: "fixed" (row-major) or "any" */
     const char *artifact_path;         /* our kernel's shared object; vendors ignore it */
-    const char *library_dir;         /* of the vendor's shared library; NULL: found by the system */
-    int threads;                     /* >= 1 */
-    const bool *excluded; /* algorithms of a vendor that are passed over: [EXCLUDED_MAX]; NULL */
-    bool timed; /* runs are timed: on a CPU, on memory as users have it; see `check` */
+    const char *library_dir; /* of the vendor's shared library; NULL: found by the system */
+    int threads;             /* >= 1 */
+    const bool *excluded;    /* algorithms of a vendor that are passed over: [EXCLUDED_MAX]; NULL */
+    bool timed;              /* runs are timed: on a CPU, on memory as users have it; see `check` */
     const struct wpk_provider_memory *memory; /* outlives the provider */
 };
-
-struct wpk_provider;
 
 /* Every slot but `move` is required. No slot keeps a pointer to data that it is given. */
 struct wpk_provider_class {
@@ -138,5 +142,45 @@ extern const struct wpk_provider_class wpk_provider_cudnn;
 
 /* The class of that name; NULL when there is none. */
 const struct wpk_provider_class *wpk_provider_find(const char *name);
+
+/* Where the vendors on GPUs meet provider_kernel.c. */
+
+/* Make a kernel of the vendor's primitive for the request's operator.
+ *   errors  WPK_EUNSUPPORTED the vendor does not compute the operator; WPK_ENOENT no library;
+ *           WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_provider_gpu_kernel(const char *vendor,
+                                               const struct wpk_provider_request *request,
+                                               struct wpk_kernel **out, struct wpk_diag *diag);
+
+/* Measure `count` runs together. */
+typedef wpk_err (*wpk_provider_gpu_time)(void *user, int count, double *ns);
+
+/* Let the primitive use the fastest of its algorithms, of those that run.
+ *   shape   excluded: [WPK_PROVIDER_EXCLUDED_MAX], which algorithms are passed over; NULL: none
+ *   errors  WPK_EUNSUPPORTED none does; another error of a run: the device failed */
+WPK_MUST_CHECK wpk_err wpk_provider_gpu_choose(struct wpk_gpu_primitive *primitive,
+                                               const bool *excluded, wpk_provider_gpu_time time,
+                                               void *user, struct wpk_diag *diag);
+
+/* oneDNN's kernel for an operator. */
+
+#define WPK_PROVIDER_ONEDNN_NAME "onednn"
+
+/* Open the kernel of the oneDNN primitive that computes the request's program.
+ *   owns    caller calls wpk_kernel_close
+ *   errors  see wpk_provider_class.open */
+WPK_MUST_CHECK wpk_err wpk_provider_onednn_kernel(const struct wpk_provider_request *request,
+                                                  struct wpk_kernel **out, struct wpk_diag *diag);
+
+/* State of the GPU that is number 0 for this process, from NVIDIA's management library. The library
+ * is opened when it is first needed, and stays open; a machine may have none. */
+
+/* True if the GPU's clocks are lowered now: it is too hot, or its power brake is set. False, too,
+ * where nothing can be asked. A load at the power limit, idleness and set clocks do not count. */
+bool wpk_nvml_is_throttled(bool emulated);
+
+/* Temperature, power limit, and whether the GPU is throttled, as a text for people; or why they are
+ * not known. */
+void wpk_nvml_describe(bool emulated, char *out, size_t size);
 
 #endif

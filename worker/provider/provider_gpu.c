@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A vendor's kernel for an operator on a GPU: its recipe, opened by libwpk as in users' programs.
  * Operands are as they are declared: layouts that are free are row-major. */
-#include "worker/provider/provider_gpu.h"
+#include "worker/provider/provider.h"
 
 #include "runtime/kernel/kernel.h"
-#include "worker/provider/onednn_match.h"
+#include "worker/provider/onednn_pattern.h"
 
 #include <math.h>
 

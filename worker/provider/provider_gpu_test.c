@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The choice among a vendor's algorithms: the fastest that runs and is not passed over. */
-#include "worker/provider/provider_gpu.h"
+#include "worker/provider/provider.h"
 
 #include "runtime/vendor/gpu_vendor.h"
 

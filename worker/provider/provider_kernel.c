@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The slots of both providers, ours and oneDNN's. They run kernels through libwpk alone, so that
  * the kernels that are verified and timed are those that users get. */
-#include "common/caches.h"
+#include "common/machine.h"
 #include "runtime/kernel/kernel.h"
-#include "runtime/memory.h"
-#include "runtime/vendor/cublaslt.h"
-#include "runtime/vendor/cudnn.h"
-#include "worker/provider/nvml.h"
-#include "worker/provider/provider_gpu.h"
-#include "worker/provider/provider_onednn.h"
+#include "runtime/scratch.h"
+#include "runtime/vendor/gpu_vendor.h"
+#include "worker/provider/provider.h"
 #include "worker/provider/provider_state.h"
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/provider/provider_gpu.h"
+#include "worker/provider/provider.h"
 #include "worker/provider/provider_state.h"
 
 #include <stdio.h>

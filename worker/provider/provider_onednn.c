@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneDNN's kernel for an operator: its recipe, opened by libwpk as in users' programs. */
-#include "worker/provider/provider_onednn.h"
 #include "runtime/kernel/kernel.h"
-#include "worker/provider/onednn_match.h"
+#include "worker/provider/onednn_pattern.h"
+#include "worker/provider/provider.h"
 
 #include <string.h>
 

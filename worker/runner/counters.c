@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* perf_event's `inherit` covers only threads that start later. The threads of a pool have started
  * already, so every existing thread gets events of its own. */
-#include "worker/runner/counters.h"
+#include "worker/runner/run_batch.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/runner/counters.h"
+#include "worker/runner/run_batch.h"
 
 #include <linux/perf_event.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/runner/duel_rounds.h"
+#include "worker/runner/run_batch.h"
 
 #include "worker/measure.h"
 

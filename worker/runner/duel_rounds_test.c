@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Duels on a machine that scatters as the test says. */
-#include "worker/runner/duel_rounds.h"
+#include "worker/runner/run_batch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/runner/faults.h"
+#include "worker/runner/runner_ops.h"
 
 #include "common/rng.h"
 #include "ir/derive/fault.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/runner/gpu_probe.h"
+#include "worker/runner/runner_child.h"
 
 #include "common/clock.h"
 #include "runtime/gpu/cuda_driver.h"
-#include "runtime/gpu/gpu_module.h"
+#include "runtime/gpu/gpu_program.h"
 #include "worker/process.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/runner/isolate.h"
+#include "worker/runner/runner_child.h"
 
 #include <errno.h>
 #include <linux/audit.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rights that were given up cannot be regained, so each case is a child process. */
-#include "worker/runner/isolate.h"
+#include "worker/runner/runner_child.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -16,7 +16,6 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "worker/process.h"
-#include "worker/runner/gpu_probe.h"
 #include "worker/runner/runner_child.h"
 #include "worker/runner/runner_ops.h"
 

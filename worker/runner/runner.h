@@ -2,13 +2,13 @@
 /* The inside of wpk-runner: holds the device, the input sets and the answers, and forks a child for
  * each candidate (on a GPU: for many), which may crash, hang or eat memory there.
  *
- * The runner and its children have no network (isolate.h); if that cannot be achieved, the runner
+ * The runner and its children have no network (isolate.c); if that cannot be achieved, the runner
  * does not start. */
 #ifndef WPK_WORKER_RUNNER_RUNNER_H
 #define WPK_WORKER_RUNNER_RUNNER_H
 
-#include "worker/verify/answers.h"
 #include "worker/engine_message.h"
+#include "worker/verify/answers.h"
 
 /* Input sets whose answers are kept, one of each kind. All candidates of an op that are not raced
  * out face all of them, so that their errors compare. */
@@ -33,7 +33,7 @@ struct wpk_runner_op {
     const struct wpk_program *program;
     const struct wpk_answers *answers; /* [WPK_RUNNER_SETS] */
     const struct wpk_inputs *inputs;   /* [WPK_RUNNER_SETS] */
-    const char *unseen;                /* faults that no set shows (faults.h); "": none */
+    const char *unseen;                /* faults that no set shows (runner_ops.h); "": none */
 };
 
 /* In a child: verify and time one candidate and fill `out` with its record. The child sends

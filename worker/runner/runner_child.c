@@ -3,7 +3,6 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "worker/runner/gpu_probe.h"
 #include "worker/runner/runner.h"
 
 #include <poll.h>

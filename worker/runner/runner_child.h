@@ -14,8 +14,11 @@
 #ifndef WPK_WORKER_RUNNER_RUNNER_CHILD_H
 #define WPK_WORKER_RUNNER_RUNNER_CHILD_H
 
+#include "common/err.h"
 #include "worker/engine_message.h"
 #include "worker/process.h"
+
+#include <stdbool.h>
 
 struct wpk_runner_options;
 
@@ -37,12 +40,12 @@ struct wpk_runner_child {
     struct wpk_channel channel; /* the runner's end */
     int log;                    /* a file in memory: the child's standard error */
     enum wpk_runner_child_state state;
-    uint64_t deadline_ns;       /* of STARTING, RUNNING or DYING; moved by the time of WAITING */
-    uint64_t waiting_ns;        /* WAITING: since when */
-    const char *doing;          /* the child's step, for the log of a crash; static */
-    bool reported;              /* its result was passed on, or it has none to send */
-    char *op;                   /* owned; of all its candidates; NULL: it runs one and ends */
-    bool started;               /* it was READY once */
+    uint64_t deadline_ns; /* of STARTING, RUNNING or DYING; moved by the time of WAITING */
+    uint64_t waiting_ns;  /* WAITING: since when */
+    const char *doing;    /* the child's step, for the log of a crash; static */
+    bool reported;        /* its result was passed on, or it has none to send */
+    char *op;             /* owned; of all its candidates; NULL: it runs one and ends */
+    bool started;         /* it was READY once */
     bool timed_out;
     bool damaged; /* killed because of a message that makes no sense */
 };
@@ -91,5 +94,24 @@ WPK_MUST_CHECK wpk_err wpk_runner_child_end(struct wpk_runner_child *child,
                                             const struct wpk_runner_options *options,
                                             struct wpk_channel *engine, bool *reported,
                                             struct wpk_record *record);
+
+/* Whether a GPU is there at all. A process whose device was lost does not get it back: a new one
+ * asks. */
+
+/* Let a child of this process, which must not have used a driver, make a context on the GPU.
+ *   errors  WPK_ENOENT it cannot, and `diag` has the reason. A driver that does not answer,
+ *           and a process that cannot be made, are no errors. */
+WPK_MUST_CHECK wpk_err wpk_gpu_probe(bool emulated, struct wpk_diag *diag);
+
+/* Make a context on the GPU that stays as long as this process, for all of its kernels. The first
+ * kernel tells of a failure. */
+void wpk_gpu_keep_context(bool emulated);
+
+/* Taking the network away from this process and from all processes that it will start. */
+
+/* Refuse the system call `socket` with EACCES from now on, for local sockets too, and enter a new
+ * network namespace where the system permits it. Open descriptors stay open, and socketpair works.
+ * Returns false on failure: the caller must then not run untrusted code. */
+bool wpk_isolate_from_network(void);
 
 #endif

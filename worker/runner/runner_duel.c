@@ -6,7 +6,7 @@
  * its threads disturb the others. */
 #include "worker/measure.h"
 #include "worker/process.h"
-#include "worker/runner/duel_rounds.h"
+#include "worker/runner/run_batch.h"
 #include "worker/runner/runner.h"
 #include "worker/runner/subject.h"
 

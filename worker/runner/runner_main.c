@@ -10,9 +10,9 @@
 #include "common/log.h"
 #include "ir/notation/notation.h"
 #include "worker/process.h"
-#include "worker/runner/faults.h"
-#include "worker/runner/isolate.h"
 #include "worker/runner/runner.h"
+#include "worker/runner/runner_child.h"
+#include "worker/runner/runner_ops.h"
 
 #include <stdio.h>
 #include <string.h>

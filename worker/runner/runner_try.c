@@ -12,11 +12,9 @@
  * served and is verified no further. Every other candidate is verified on every kind of inputs,
  * with every placement of buffers, before its result is sent. */
 #include "worker/process.h"
-#include "worker/runner/counters.h"
 #include "worker/runner/run_batch.h"
 #include "worker/runner/runner.h"
 #include "worker/runner/runner_child.h"
-#include "worker/runner/sentinel.h"
 #include "worker/runner/subject.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/runner/sentinel.h"
+#include "worker/runner/run_batch.h"
 
 #include "common/clock.h"
 

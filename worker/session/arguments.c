@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/session/arguments.h"
 
-#include "common/address.h"
-#include "common/config_file.h"
 #include "common/fs.h"
+#include "common/json.h"
+#include "common/net.h"
 
 #include <ctype.h>
 #include <getopt.h>

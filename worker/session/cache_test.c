@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/session/cache.h"
+#include "worker/session/workplace.h"
 
 #include "common/fs.h"
 

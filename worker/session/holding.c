@@ -2,7 +2,7 @@
 #include "worker/session/holding_item.h"
 
 #include "common/log.h"
-#include "schema/message_trace.h"
+#include "schema/message.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "common/log.h"
-#include "worker/session/cache.h"
+#include "worker/session/workplace.h"
 
 #include <stdio.h>
 #include <string.h>

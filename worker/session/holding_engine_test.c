@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A lease whose trial waits for the device: a real engine and a real lock, and a fake clock. */
 #include "common/clock.h"
-#include "worker/engine/device_lock.h"
+#include "worker/engine/engine_state.h"
 #include "worker/fixture/bench.h"
 #include "worker/session/holding_item.h"
 

@@ -5,7 +5,7 @@
 #ifndef WPK_WORKER_SESSION_HOLDING_ITEM_H
 #define WPK_WORKER_SESSION_HOLDING_ITEM_H
 
-#include "schema/message_trace.h"
+#include "schema/message.h"
 #include "worker/session/holding.h"
 
 #define WPK_HOLDING_PATH_SIZE 4096

@@ -10,10 +10,11 @@
  * requests are under way: a poll that waits for work, and one other.
  *
  * When a worker dies, wpkd waits 3 s after the end of its connection, or 20 s after its last
- * message, and then takes its leases back (coordinator/state/loss.h). The work item that the worker
- * said it was running, or else its oldest one, has used one of its three attempts; the others go
- * back unblamed. On the machine, the engine's processes die with the worker (process.h), another
- * worker can take the device (device_lock.h), and the next one removes its files (workplace.h). */
+ * message, and then takes its leases back (coordinator/state/lease.h). The work item that the
+ * worker said it was running, or else its oldest one, has used one of its three attempts; the
+ * others go back unblamed. On the machine, the engine's processes die with the worker (process.h),
+ * another worker can take the device (device_lock.h), and the next one removes its files
+ * (workplace.h). */
 #ifndef WPK_WORKER_SESSION_SESSION_H
 #define WPK_WORKER_SESSION_SESSION_H
 

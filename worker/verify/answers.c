@@ -6,7 +6,6 @@
 #include "ir/infinite.h"
 #include "ir/reference/direct.h"
 #include "ir/reference/reference.h"
-#include "worker/verify/answers_file.h"
 
 #include <float.h>
 #include <math.h>

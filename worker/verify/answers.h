@@ -5,8 +5,8 @@
 #ifndef WPK_WORKER_VERIFY_ANSWERS_H
 #define WPK_WORKER_VERIFY_ANSWERS_H
 
-#include "ir/reference/accuracy.h"
 #include "ir/program.h"
+#include "ir/reference/accuracy.h"
 #include "worker/verify/inputs.h"
 
 /* Points computed for a winner's fresh sets, and where the whole output would take too long. An
@@ -71,5 +71,34 @@ void wpk_answers_fini(struct wpk_answers *answers);
 wpk_err wpk_answers_save(const struct wpk_answers *answers, const char *path,
                          struct wpk_diag *diag);
 wpk_err wpk_answers_load(const char *path, struct wpk_answers *out);
+
+/* The block that answers lie in, the same in memory and in a file: a head, then the arrays. */
+
+/* Changes with the format and with how inputs are drawn. */
+#define WPK_ANSWERS_MAGIC UINT64_C(0x39736e61706b7731)
+
+struct wpk_answers_head {
+    uint64_t magic;
+    uint64_t seed;
+    uint64_t constants_seed;
+    int64_t count;
+    double magnitude_max;
+    double direct_error;
+    double large;
+    int32_t rank;
+    int32_t draws;
+    uint8_t kind;
+    uint8_t domain; /* enum wpk_draw_domain */
+    uint8_t whole;
+    uint8_t exact;
+    uint8_t rows;
+    uint8_t zero[3];
+    uint8_t seen[WPK_STAGES_MAX];
+};
+
+/* Point the answers' arrays into their block. */
+void wpk_answers_point_into(struct wpk_answers *answers);
+/* Bytes of a block. */
+size_t wpk_answers_block_size(bool whole, int rank, int64_t count, int draws);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/verify/answers_file.h"
+#include "worker/verify/answers.h"
 
 #include "common/fs.h"
 

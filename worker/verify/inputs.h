@@ -6,7 +6,7 @@
  * (schema/draw.h), and the other kinds are left out. Reals and the kinds up to special have equal
  * constants, which are prepared once for all of them. The kinds from WPK_INPUT_JOINING on have
  * constants of their own, which costs each candidate more time: they join where the other kinds
- * leave a fault unseen (worker/runner/faults.h). */
+ * leave a fault unseen (worker/runner/runner_ops.h). */
 #ifndef WPK_WORKER_VERIFY_INPUTS_H
 #define WPK_WORKER_VERIFY_INPUTS_H
 

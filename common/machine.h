@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The processor's caches: evict memory from them, or read it into them. For measurements. */
-#ifndef WPK_COMMON_CACHES_H
-#define WPK_COMMON_CACHES_H
+#ifndef WPK_COMMON_MACHINE_H
+#define WPK_COMMON_MACHINE_H
 
 #include "common/err.h"
 
@@ -26,5 +26,23 @@ WPK_MUST_CHECK wpk_err wpk_caches_stream(void);
 
 /* Read each cache line of `data` into the caches. */
 void wpk_caches_read(const void *data, size_t size);
+
+/* The measured peak of one core: the roof of rooflines and of "share of peak". */
+
+struct wpk_peak {
+    double flops_per_s; /* f32 multiply-adds of one core, each counted 2 */
+    double bytes_per_s; /* one core reading memory, far beyond its caches */
+    int lanes;          /* f32 lanes of the vectors used: 16, 8 or 4 */
+    bool fma;           /* false: a multiply and an add instead */
+    const char *name;   /* "AVX-512", "AVX2", "SSE2"; static */
+};
+
+/* Measure on the calling thread, for about half a second. The result is the best of several short
+ * stretches, because other work on the machine can only slow a stretch down.
+ *
+ *   owns    allocates 256 MiB for the bandwidth while it runs
+ *   errors  WPK_ENOMEM
+ */
+WPK_MUST_CHECK wpk_err wpk_peak_measure(struct wpk_peak *out);
 
 #endif
