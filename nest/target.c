@@ -6,7 +6,7 @@
 
 #define STRICT "-strict_float"
 #define CUDA "cuda-"
-#define VNNI "-avx512_vnni" /* a word that Halide does not have */
+#define VNNI "avx512_vnni" /* a word that Halide does not have */
 
 void wpk_target_print(const struct wpk_device *device, bool strict, char out[WPK_TARGET_MAX])
 {
@@ -16,7 +16,9 @@ void wpk_target_print(const struct wpk_device *device, bool strict, char out[WPK
         [WPK_CPU_LEVEL_AVX] = "-sse41-avx",
         [WPK_CPU_LEVEL_AVX2] = "-sse41-avx-avx2-f16c-fma",
         [WPK_CPU_LEVEL_AVX512] = "-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake",
-        [WPK_CPU_LEVEL_AVX512_VNNI] = "-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake" VNNI,
+        [WPK_CPU_LEVEL_AVX512_VNNI] =
+            ("-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake"
+             "-" VNNI),
         [WPK_CPU_LEVEL_ZEN4] =
             "-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake-avx512_cannonlake-avx512_zen4",
     };
@@ -62,10 +64,10 @@ wpk_err wpk_target_spell(const char *target, char out[WPK_TARGET_MAX])
     struct wpk_device device = {0};
     wpk_target_read(target, &device);
     if (!wpk_target_is_gpu(target)) {
-        const char *own = strstr(target, VNNI);
+        const char *own = strstr(target, "-" VNNI);
         size_t size = own == NULL ? strlen(target) : (size_t)(own - target);
         snprintf(out, WPK_TARGET_MAX, "%.*s%s", (int)size, target,
-                 own == NULL ? "" : own + strlen(VNNI));
+                 own == NULL ? "" : own + strlen("-" VNNI));
         return WPK_OK;
     }
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
@@ -90,7 +92,7 @@ static wpk_cpu_flags word_flags(const char *word)
         {"f16c", WPK_CPU_SET_AVX | WPK_CPU_F16C},
         {"fma", WPK_CPU_SET_AVX | WPK_CPU_FMA},
         {"avx2", WPK_CPU_SET_AVX2},
-        {VNNI + 1, WPK_CPU_SET_AVX512_VNNI},
+        {VNNI, WPK_CPU_SET_AVX512_VNNI},
         {"avx512_cannonlake", WPK_CPU_SET_AVX512 | WPK_CPU_AVX512_IFMA | WPK_CPU_AVX512_VBMI},
         {"avx512_sapphirerapids",
          (WPK_CPU_SET_ZEN4 & ~(wpk_cpu_flags)WPK_CPU_SSE4A) | WPK_CPU_AVX_VNNI},

@@ -9,6 +9,7 @@ import copy
 import ctypes
 import os
 import pickle
+import subprocess
 import sys
 import threading
 import time
@@ -105,6 +106,21 @@ def test_fork(plan, x, y):
     assert near(plan.run({"x": x})["y"], y)
 
 
+def test_doctor():
+    """A line for each thing; the status says whether plans can be run here."""
+    path = os.pathsep.join(p for p in (sys.path[0], os.environ.get("PYTHONPATH")) if p)
+    for library, status in ((os.environ.get("WOODPECKER_LIBRARY"), 0), ("/nowhere.so", 1)):
+        env = {**os.environ, "PYTHONPATH": path, "PATH": "/nowhere"}
+        if library:
+            env["WOODPECKER_LIBRARY"] = library
+        told = subprocess.run([sys.executable, "-m", "woodpecker", "doctor"], env=env, capture_output=True, text=True,
+                              check=False, timeout=30)
+        assert told.returncode == status and not told.stderr, told
+        lines = dict(line.split(None, 1) for line in told.stdout.splitlines())
+        assert list(lines) == ["package", "libwpk", "wpkctl", "compiler", "linker", "history"], lines
+        assert ("cannot be loaded" in lines["libwpk"]) == bool(status) and "not in PATH" in lines["wpkctl"], lines
+
+
 def test_close(path, x):
     with wpk.load(path) as plan:
         assert plan.shapes[0]["x"] == x.shape and plan.threads >= 1 and "x: float32" in repr(plan)
@@ -121,6 +137,7 @@ def main():
     test_threads(plan, x, y)
     test_fork(plan, x, y)
     test_close(path, x)
+    test_doctor()
     assert _tensor.bind([], []) is not None
     print("passed")
 

@@ -119,7 +119,9 @@ int wpk_compose_constant(struct wpk_compose *c, enum wpk_dtype dtype, int rank,
     out->is_typed = true;
     out->is_shaped = true;
     out->rank = rank;
-    memcpy(out->extent, extent, (size_t)rank * sizeof(int64_t));
+    if (rank > 0) { /* a scalar's extents may be NULL */
+        memcpy(out->extent, extent, (size_t)rank * sizeof(int64_t));
+    }
     out->data = data;
     out->size = (size_t)wpk_graph_elements(out) * wpk_dtype_size(dtype);
     return value;
