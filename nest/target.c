@@ -16,9 +16,8 @@ void wpk_target_print(const struct wpk_device *device, bool strict, char out[WPK
         [WPK_CPU_LEVEL_AVX] = "-sse41-avx",
         [WPK_CPU_LEVEL_AVX2] = "-sse41-avx-avx2-f16c-fma",
         [WPK_CPU_LEVEL_AVX512] = "-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake",
-        [WPK_CPU_LEVEL_AVX512_VNNI] =
-            ("-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake"
-             "-" VNNI),
+        [WPK_CPU_LEVEL_AVX512_VNNI] = ("-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake"
+                                       "-" VNNI),
         [WPK_CPU_LEVEL_ZEN4] =
             "-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake-avx512_cannonlake-avx512_zen4",
     };
