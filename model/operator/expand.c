@@ -4,6 +4,7 @@
 #include "model/operator/expand_fused.h"
 #include "model/operator/expand_learn.h"
 #include "model/operator/expand_move.h"
+#include "model/operator/expand_product.h"
 #include "model/operator/expand_quantize.h"
 #include "model/operator/expand_sample.h"
 #include "model/operator/expand_signal.h"

@@ -57,14 +57,23 @@ static int count_nodes(const struct wpk_graph *graph, const char **product)
     return count;
 }
 
+/* Read the model, whose output is y, with its operators expanded. */
+static void read_model(struct wpk_model_fixture *model, struct wpk_graph *graph)
+{
+    struct wpk_buf problems = {0};
+
+    wpk_model_fixture_output(model, "y");
+    assert_int_equal(wpk_onnx_read(wpk_model_fixture_write(model, SIZE_MAX), graph, NULL), WPK_OK);
+    assert_int_equal(wpk_graph_infer(graph, &problems), WPK_OK);
+    wpk_buf_fini(&problems);
+}
+
 static void test_samples(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
         struct wpk_model_fixture model = {.fd = 0};
         struct wpk_graph graph;
-        struct wpk_buf problems = {0};
-        struct wpk_diag diag = {.text = ""};
         const char *product = NULL;
 
         wpk_model_fixture_input(&model, "x", "u8[2,3]");
@@ -78,44 +87,46 @@ static void test_samples(void **state)
         wpk_model_fixture_constant(&model, "hundred", "u8[]", "100");
         wpk_model_fixture_constant(&model, "half", "u8[]", "128");
         wpk_model_fixture_node(&model, samples[i].op, samples[i].inputs, "y", "");
-        wpk_model_fixture_output(&model, "y");
-        assert_int_equal(wpk_onnx_read(wpk_model_fixture_write(&model, SIZE_MAX), &graph, &diag),
-                         WPK_OK);
-        assert_int_equal(wpk_graph_infer(&graph, &problems), WPK_OK);
+        read_model(&model, &graph);
         assert_int_equal(count_nodes(&graph, &product), samples[i].nodes);
         assert_string_equal(product, samples[i].product);
-        wpk_buf_fini(&problems);
         wpk_graph_fini(&graph);
         wpk_model_fixture_fini(&model);
     }
 }
 
-/* A product of dequantized tensors is one of integers; one that is not plain stays in floats. */
+/* A product of dequantized tensors is one of integers: scales are one number, or one for each
+ * column. Others stay in floats. */
 static void test_dequantized(void **state)
 {
-    static const char *const attributes[] = {"", "alpha:f=0.5"};
+    static const struct {
+        const char *weights; /* inputs of their DequantizeLinear */
+        const char *axis;    /* its attributes */
+        const char *gemm;    /* attributes */
+        bool is_integer;
+    } cases[] = {{"w,s", "", "", true},
+                 {"w,s", "", "alpha:f=0.5", false},
+                 {"w,columns", "axis:i=1", "", true},
+                 {"w,columns", "axis:i=0", "", false}};
+
     (void)state;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct wpk_model_fixture model = {.fd = 0};
         struct wpk_graph graph;
-        struct wpk_buf problems = {0};
-        struct wpk_diag diag = {.text = ""};
         const char *product = NULL;
 
-        wpk_model_fixture_input(&model, "x", "u8[2,3]");
-        wpk_model_fixture_constant(&model, "w", "i8[3,2]", "1,2,3,4,5,-6");
+        wpk_model_fixture_input(&model, "x", "u8[3,2]");
+        wpk_model_fixture_constant(&model, "w", "i8[2,2]", "1,2,3,-6");
         wpk_model_fixture_constant(&model, "s", "f32[]", "0.5");
+        wpk_model_fixture_constant(&model, "columns", "f32[2]", "0.5,0.25");
         wpk_model_fixture_constant(&model, "b", "f32[2]", "1,2");
         wpk_model_fixture_node(&model, "DequantizeLinear", "x,s", "a", "");
-        wpk_model_fixture_node(&model, "DequantizeLinear", "w,s", "v", "");
-        wpk_model_fixture_node(&model, "Gemm", "a,v,b", "y", attributes[i]);
-        wpk_model_fixture_output(&model, "y");
-        assert_int_equal(wpk_onnx_read(wpk_model_fixture_write(&model, SIZE_MAX), &graph, &diag),
-                         WPK_OK);
-        assert_int_equal(wpk_graph_infer(&graph, &problems), WPK_OK);
+        wpk_model_fixture_node(&model, "DequantizeLinear", cases[i].weights, "v", cases[i].axis);
+        wpk_model_fixture_node(&model, "Gemm", "a,v,b", "y", cases[i].gemm);
+        read_model(&model, &graph);
         (void)count_nodes(&graph, &product);
-        assert_int_equal(i == 0, product != NULL && strstr(product, "i32(X1[") != NULL);
-        wpk_buf_fini(&problems);
+        assert_int_equal(cases[i].is_integer,
+                         product != NULL && strstr(product, "i32(X1[") != NULL);
         wpk_graph_fini(&graph);
         wpk_model_fixture_fini(&model);
     }

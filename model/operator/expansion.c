@@ -51,6 +51,7 @@ int wpk_expansion_equation(struct wpk_expansion *e, const int *inputs, int count
     const struct wpk_graph_attribute attributes[] = {
         wpk_compose_integer("dtype", wpk_graph_element_of(dtype)),
         wpk_compose_integers(&e->to, "shape", extent, rank),
+        wpk_compose_integer("axis", e->axis),
         {.name = "text", .kind = WPK_ATTRIBUTE_TEXT, .text = text}};
     const struct wpk_graph_node node = {.domain = WPK_EQUATION_DOMAIN,
                                         .op = e->node->op,
@@ -58,12 +59,39 @@ int wpk_expansion_equation(struct wpk_expansion *e, const int *inputs, int count
                                         .inputs = inputs,
                                         .input_count = count,
                                         .attributes = attributes,
-                                        .attribute_count = 3};
+                                        .attribute_count = 4};
 
     wpk_err err = text == NULL ? WPK_ENOMEM : wpk_buf_status(&e->text);
     e->to.err = e->to.err == WPK_OK ? err : e->to.err;
     wpk_buf_reset(&e->text);
     return wpk_compose_node(&e->to, &node, output);
+}
+
+int wpk_expansion_node(struct wpk_expansion *e, const char *domain, const char *op,
+                       const int *inputs, int count, const struct wpk_graph_attribute *attributes,
+                       int attribute_count, int output)
+{
+    const struct wpk_graph_node node = {.op = op,
+                                        .name = e->node->name,
+                                        .domain = domain,
+                                        .inputs = inputs,
+                                        .input_count = count,
+                                        .attributes = attributes,
+                                        .attribute_count = attribute_count};
+
+    return wpk_compose_node(&e->to, &node, output);
+}
+
+int wpk_expansion_binary(struct wpk_expansion *e, const char *op, int a, int b, int output)
+{
+    return wpk_expansion_node(e, "", op, (int[]){a, b}, 2, NULL, 0, output);
+}
+
+int wpk_expansion_cast(struct wpk_expansion *e, int x, enum wpk_dtype dtype, int output)
+{
+    const struct wpk_graph_attribute to = wpk_compose_integer("to", wpk_graph_element_of(dtype));
+
+    return wpk_expansion_node(e, "", "Cast", &x, 1, &to, 1, output);
 }
 
 int wpk_expansion_constant(struct wpk_expansion *e, enum wpk_dtype dtype, int rank,

@@ -13,6 +13,7 @@ struct wpk_expansion {
     const struct wpk_graph_node *node;
     struct wpk_diag *diag;
     struct wpk_buf text; /* of the next equation, in notation */
+    int axis;            /* of the next equation's second tensor, kept as its attribute */
 };
 
 /* Say why the node is refused.   errors  returns WPK_EUNSUPPORTED */
@@ -33,6 +34,14 @@ double wpk_expansion_real(const struct wpk_expansion *e, const char *attribute, 
  *   returns the value that it computes */
 int wpk_expansion_equation(struct wpk_expansion *e, const int *inputs, int count,
                            enum wpk_dtype dtype, int rank, const int64_t *extent, int output);
+
+/* Append a node of an operator of ONNX, or of another domain.
+ *   shape   output: -1 for a new value */
+int wpk_expansion_node(struct wpk_expansion *e, const char *domain, const char *op,
+                       const int *inputs, int count, const struct wpk_graph_attribute *attributes,
+                       int attribute_count, int output);
+int wpk_expansion_binary(struct wpk_expansion *e, const char *op, int a, int b, int output);
+int wpk_expansion_cast(struct wpk_expansion *e, int x, enum wpk_dtype dtype, int output);
 
 /* A tensor of f32 or f64 of these numbers.   shape  numbers [elements of extent [rank]] */
 int wpk_expansion_constant(struct wpk_expansion *e, enum wpk_dtype dtype, int rank,

@@ -453,7 +453,7 @@ static const struct wpk_operator operators[] = {
     EXPANDED("If", 1, 1, WPK_GRAPH_NODES_MAX, ""),
 };
 
-/* expand_quantize.c */
+/* expand_product.c */
 static const struct wpk_operator sums[] = {
     {"MatMul", 2, 2, WPK_KIND_MATMUL, WPK_AXES_NONE, WPK_OUTPUT_I32, "", NULL, 0, 0},
     {"Conv", 2, 2, WPK_KIND_CONV, WPK_AXES_NONE, WPK_OUTPUT_I32,
@@ -532,7 +532,7 @@ static const struct wpk_operator equation = {"Equation",
                                              WPK_KIND_EQUATION,
                                              WPK_AXES_NONE,
                                              WPK_OUTPUT_DTYPE,
-                                             "dtype:i shape:I text:s",
+                                             "axis:i dtype:i shape:I text:s",
                                              NULL,
                                              0,
                                              0};

@@ -11,7 +11,7 @@
 #include "model/operator/recurrent.h"
 
 #include "model/operator/activation.h"
-#include "model/operator/expand_quantize.h"
+#include "model/operator/expand_product.h"
 
 #include <string.h>
 

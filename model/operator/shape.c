@@ -2,7 +2,7 @@
 #include "model/operator/shape.h"
 
 #include "model/operator/expand.h"
-#include "model/operator/expand_quantize.h"
+#include "model/operator/expand_product.h"
 #include "model/operator/fold.h"
 #include "model/operator/host.h"
 #include "model/operator/inference.h"

@@ -3,7 +3,8 @@
  * a group of four bytes: of one operand every lane has a group of its own, of the other one all
  * lanes have the same, which is broadcast.
  *
- * Where a load is outside of its tensor, and 0, the instruction is left out.
+ * A load outside of its tensor reads 0, and its products add nothing: the kernel branches around
+ * the instruction there.
  *
  * The last group of a sum may be incomplete. The broadcast operand is then filled with zeros, which
  * the other operand's elements, whatever they are, are multiplied with; these lie in a block of
