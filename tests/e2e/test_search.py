@@ -57,8 +57,10 @@ def test_wrong_options(box):
 def test_why_and_plot(box):
     need(*PROGRAMS, "wpk-builder")
     job = box.write("job.json", small_job(search={"strategy": "auto"}, budget={"candidates": 24, "seconds": 120}))
-    box.ctl("tune", job, "--data", box.data, "--json")
+    kernel = json.loads(box.ctl("tune", job, "--data", box.data, "--json"))["kernels"][0]
     why = json.loads(box.ctl("why", "small", "--data", box.data, "--json"))
+    check(kernel["schedule"] is None or kernel["time_ns"]["median"] == why["median_ns"],
+          "the time that the table shows", kernel, why)
     tried = sum(one["tried"] for one in why["outcomes"])
     check(tried > 0 and 0 <= why["probability"] <= 1 and why["median_ns"] > 0, "what was tried", why)
     check(all(gene["value"] != gene["other"] and gene["differing"] > 0 for gene in why["genes"]), "genes", why)
