@@ -54,6 +54,7 @@ MAY_INCLUDE = {
     "model/plan": ["model/region", "model/onnx", "runtime/model"],
     "runtime": ["schema"],
     "runtime/fixture": ["runtime/kernel"],
+    "runtime/onnxruntime": ["common"],
     "runtime/vendor": ["runtime"],
     "runtime/gpu": ["runtime/vendor"],
     "runtime/kernel": ["runtime/gpu"],

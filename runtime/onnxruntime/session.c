@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/onnxruntime/session.h"
+
+#include "common/arena.h"
+#include "runtime/onnxruntime/capability.h"
+#include "runtime/onnxruntime/group.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define THREADS_MAX 1024
+#define OPTIMIZE_ALL 99
+
+struct ep_session {
+    struct ort_ep ep; /* first: ONNX Runtime has a pointer to it */
+    const struct wpk_ort *ort;
+    struct wpk_arena arena; /* of the entries */
+    struct wpk_twin_options options;
+};
+
+/* ONNX Runtime puts this before a provider's own options. */
+static const char own_prefix[] = "ep.woodpeckerexecutionprovider.";
+
+/* Entries of the outer session that change results or threads. Others are not for a twin, such as
+ * that of a file to which the model is written. */
+static bool is_passed_on(const char *key)
+{
+    static const char *const prefixes[] = {"session.intra_op",
+                                           "session.dynamic_block_base",
+                                           "session.force_spinning_stop",
+                                           "session.disable_prepacking",
+                                           "session.set_denormal_as_zero",
+                                           "session.use_device_allocator_for_initializers",
+                                           "session.qdq",
+                                           "session.disable_quant_qdq",
+                                           "session.enable_quant_qdq_cleanup",
+                                           "session.x64quantprecision",
+                                           "optimization.",
+                                           "mlas."};
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+        if (strncmp(key, prefixes[i], strlen(prefixes[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct ort_status *read_number(const struct wpk_ort *ort, const char *name,
+                                      const char *value, int max, int *out)
+{
+    char *end;
+    long number = strtol(value, &end, 10);
+    if (end == value || *end != '\0' || number < 0 || number > max) {
+        return wpk_ort_fail(ort, "%s: option %s is \"%s\", not a number from 0 to %d", WPK_EP_NAME,
+                            name, value, max);
+    }
+    *out = (int)number;
+    return NULL;
+}
+
+static struct ort_status *read_own_option(struct ep_session *session, const char *name,
+                                          const char *value)
+{
+    struct wpk_twin_options *options = &session->options;
+    if (strcmp(name, "intra_op_num_threads") == 0) {
+        return read_number(session->ort, name, value, THREADS_MAX, &options->thread_count);
+    }
+    if (strcmp(name, "graph_optimization_level") == 0) {
+        return read_number(session->ort, name, value, OPTIMIZE_ALL, &options->optimization_level);
+    }
+    return wpk_ort_fail(session->ort,
+                        "%s has no option %s; it has intra_op_num_threads and "
+                        "graph_optimization_level",
+                        WPK_EP_NAME, name);
+}
+
+/* Read the provider's options, and copy the entries that twins have, too. */
+static struct ort_status *read_options(struct ep_session *session,
+                                       const struct ort_session_options *options)
+{
+    const struct wpk_ort *ort = session->ort;
+    struct wpk_arena *arena = &session->arena;
+    struct ort_status *status = NULL;
+    struct ort_pairs *pairs = NULL;
+    const char *const *keys;
+    const char *const *values;
+    size_t count = 0;
+    size_t kept = 0;
+    WPK_ORT_TRY(ort->GetSessionOptionsConfigEntries(options, &pairs));
+    ort->GetKeyValuePairs(pairs, &keys, &values, &count);
+    const char **own_keys = WPK_ARENA_NEW(arena, const char *, count);
+    const char **own_values = WPK_ARENA_NEW(arena, const char *, count);
+    for (size_t i = 0; i < count && own_keys != NULL && own_values != NULL; i++) {
+        if (strncmp(keys[i], own_prefix, strlen(own_prefix)) == 0) {
+            WPK_ORT_TRY(read_own_option(session, keys[i] + strlen(own_prefix), values[i]));
+        } else if (is_passed_on(keys[i])) {
+            own_keys[kept] = wpk_arena_copy_text(arena, keys[i]);
+            own_values[kept] = wpk_arena_copy_text(arena, values[i]);
+            kept += own_keys[kept] != NULL && own_values[kept] != NULL;
+        }
+    }
+    session->options.keys = own_keys;
+    session->options.values = own_values;
+    session->options.entry_count = kept;
+done:
+    ort->ReleaseKeyValuePairs(pairs);
+    return status;
+}
+
+static const char *get_name(const struct ort_ep *ep)
+{
+    return WPK_EP_NAME;
+}
+
+static struct ort_status *get_capability(struct ort_ep *ep, const struct ort_graph *graph,
+                                         struct ort_support_info *info)
+{
+    return wpk_capability_claim(((struct ep_session *)ep)->ort, graph, info);
+}
+
+static void release_groups(struct ort_ep *ep, struct ort_compute_info **infos, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        wpk_group_release(infos[i]);
+        infos[i] = NULL;
+    }
+}
+
+/* ONNX Runtime ends the session on an error here: whatever may be refused is refused by
+ * GetCapability. */
+static struct ort_status *compile(struct ort_ep *ep, const struct ort_graph **graphs,
+                                  const struct ort_node **fused, size_t count,
+                                  struct ort_compute_info **infos, struct ort_node **contexts)
+{
+    struct ep_session *session = (struct ep_session *)ep;
+    for (size_t i = 0; i < count; i++) {
+        struct ort_status *status =
+            wpk_group_make(session->ort, graphs[i], fused[i], &session->options, &infos[i]);
+        if (status != NULL) {
+            release_groups(ep, infos, i);
+            return status;
+        }
+    }
+    return NULL;
+}
+
+struct ort_status *wpk_session_make(const struct wpk_ort *ort,
+                                    const struct ort_session_options *options, struct ort_ep **out)
+{
+    struct ep_session *session = calloc(1, sizeof(*session));
+    if (session == NULL) {
+        return wpk_ort_fail(ort, "out of memory");
+    }
+    session->ort = ort;
+    session->options.optimization_level = OPTIMIZE_ALL;
+    wpk_arena_init(&session->arena, 0);
+    session->ep = (struct ort_ep){.version = WPK_ORT_VERSION,
+                                  .GetName = get_name,
+                                  .GetCapability = get_capability,
+                                  .Compile = compile,
+                                  .ReleaseNodeComputeInfos = release_groups};
+    struct ort_status *status = read_options(session, options);
+    if (status != NULL) {
+        wpk_session_release(&session->ep);
+    } else {
+        *out = &session->ep;
+    }
+    return status;
+}
+
+void wpk_session_release(struct ort_ep *ep)
+{
+    struct ep_session *session = (struct ep_session *)ep;
+    if (session != NULL) {
+        wpk_arena_fini(&session->arena);
+        free(session);
+    }
+}
