@@ -53,7 +53,7 @@ test-all: all ## every test with gcc, clang, ASan and TSan, and the simulator's 
 	@$(SETUP) test
 	@tests/run.py all
 
-wheel: all ## the Python package, into build/wheel/
+wheel: all ## the Python packages, into build/wheel/
 	@$(SETUP) wheel
 	@python/make_wheel.sh build build/wheel
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Packs the wheel of the package woodpecker, with libwpk and the libraries that it needs, into a folder:
+# Packs the wheels of the packages woodpecker and onnxruntime_ep_woodpecker, each with its library and the libraries that
+# it needs, into a folder:
 #
 #     python/make_wheel.sh BUILD FOLDER
 #
@@ -14,25 +15,33 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 umask 022
 
-mkdir "$work/package"
-cp "$root/python/pyproject.toml" "$work/package/"
-cp "$root/docs/python.md" "$work/package/README.md"
-mkdir "$work/package/licenses" "$work/package/woodpecker"
-cp "$root/LICENSE" "$work/package/licenses/"
-for library in libcjson1 libsodium23; do
-    cp "/usr/share/doc/$library/copyright" "$work/package/licenses/$library"
-done
-cp "$root"/python/woodpecker/*.py "$root/python/woodpecker/py.typed" "$work/package/woodpecker/"
-cp -L "$build/runtime/libwpk.so.0" "$work/package/woodpecker/"
-strip --strip-unneeded "$work/package/woodpecker/libwpk.so.0"
-
 # The moment of the last commit, which zip files have as the time of their members.
 SOURCE_DATE_EPOCH=$(git -C "$root" log -1 --format=%ct 2>/dev/null || echo 1700000000)
 export SOURCE_DATE_EPOCH PATH="$tools:$PATH"
-pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --no-index \
-    --config-settings=--build-option="--plat-name=linux_x86_64 --python-tag=py3" \
-    --wheel-dir "$work/linux" "$work/package"
-auditwheel repair --wheel-dir "$work/many" "$work"/linux/*.whl >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+
+# pack PACKAGE PROJECT PAGE LIBRARY DEBIAN_PACKAGE...: the last are of libraries that go into the wheel.
+pack() {
+    name=$1 project=$2 page=$3 library=$4
+    shift 4
+    folder=$work/$name
+    mkdir -p "$folder/licenses" "$folder/$name"
+    cp "$root/python/$project" "$folder/pyproject.toml"
+    cp "$root/docs/$page" "$folder/README.md"
+    cp "$root/LICENSE" "$folder/licenses/"
+    for debian in "$@"; do
+        cp "/usr/share/doc/$debian/copyright" "$folder/licenses/$debian"
+    done
+    cp "$root/python/$name"/*.py "$root/python/$name/py.typed" "$folder/$name/"
+    cp -L "$build/runtime/$library" "$folder/$name/"
+    strip --strip-unneeded "$folder/$name/$(basename "$library")"
+    pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --no-index \
+        --config-settings=--build-option="--plat-name=linux_x86_64 --python-tag=py3" \
+        --wheel-dir "$work/linux" "$folder"
+    auditwheel repair --wheel-dir "$work/many" "$work/linux/$name"-*.whl >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+}
+
+pack woodpecker pyproject.toml python.md libwpk.so.0 libcjson1 libsodium23
+pack onnxruntime_ep_woodpecker pyproject.onnxruntime.toml onnxruntime.md onnxruntime/libwpk-onnxruntime.so
 mkdir -p "$out"
 mv "$work"/many/*.whl "$out/"
-ls "$out"/woodpecker-*.whl
+ls "$out"/woodpecker-*.whl "$out"/onnxruntime_ep_woodpecker-*.whl

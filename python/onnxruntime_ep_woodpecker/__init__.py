@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Woodpecker as an execution provider of ONNX Runtime.
+
+    import onnxruntime, onnxruntime_ep_woodpecker as ep
+
+    ep.install()
+    session = onnxruntime.InferenceSession("model.onnx")
+
+The package needs neither ONNX Runtime nor NumPy to be imported.
+"""
+import functools
+import os
+import warnings
+
+__version__ = "0.1.0"
+__all__ = ["get_ep_name", "get_ep_names", "get_library_path", "install", "uninstall"]
+
+_NAME = "WoodpeckerExecutionProvider"
+_LIBRARY = "libwpk-onnxruntime.so"
+_CPU = "CPUExecutionProvider"
+# The names of graph_optimization_level, and ONNX Runtime's numbers for them.
+_LEVELS = {"ORT_DISABLE_ALL": 0, "ORT_ENABLE_BASIC": 1, "ORT_ENABLE_EXTENDED": 2, "ORT_ENABLE_LAYOUT": 3,
+           "ORT_ENABLE_ALL": 99}
+_original = None  # InferenceSession.__init__ while the provider is installed
+
+
+def get_library_path():
+    """The path of the library, for `onnxruntime.register_execution_provider_library()`.
+
+    It is the one in the package's folder, else the one that WOODPECKER_ONNXRUNTIME_LIBRARY names.
+
+    Returns
+    -------
+    str
+    """
+    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), _LIBRARY)
+    path = beside if os.path.exists(beside) else os.environ.get("WOODPECKER_ONNXRUNTIME_LIBRARY", "")
+    if not os.path.exists(path):
+        raise FileNotFoundError("%s is neither in the package nor named by WOODPECKER_ONNXRUNTIME_LIBRARY" % _LIBRARY)
+    return os.path.abspath(path)
+
+
+def get_ep_name():
+    """The provider's name, as sessions list it.
+
+    >>> get_ep_name()
+    'WoodpeckerExecutionProvider'
+    """
+    return _NAME
+
+
+def get_ep_names():
+    """The names of all providers in the library: one."""
+    return [_NAME]
+
+
+def _register(onnxruntime):
+    """Register the library; a string says why that cannot be."""
+    if not hasattr(onnxruntime, "register_execution_provider_library"):
+        return "Woodpecker needs ONNX Runtime 1.23 or newer, this is %s" % onnxruntime.__version__
+    if _NAME in onnxruntime.get_available_providers():
+        return ""
+    try:
+        onnxruntime.register_execution_provider_library("woodpecker", get_library_path())
+    except Exception as error:  # onnxruntime's own classes, one a code
+        return str(error)
+    return ""
+
+
+def _options(session_options):
+    """The provider's options: what a provider cannot ask of a session's options."""
+    if session_options is None:
+        return {}
+    options = {"intra_op_num_threads": str(session_options.intra_op_num_threads)}
+    level = _LEVELS.get(getattr(session_options.graph_optimization_level, "name", ""))
+    if level is not None:
+        options["graph_optimization_level"] = str(level)
+    return options
+
+
+def _with_ours(providers, provider_options, options):
+    """The lists of providers and of their options with ours, before the CPU's, which is ONNX Runtime's default."""
+    names = list(providers or [_CPU])
+    settings = list(provider_options or [{}] * len(names))
+    for index, entry in enumerate(names):
+        if not isinstance(entry, str):
+            names[index], settings[index] = entry
+    if _NAME in names:
+        own = names.index(_NAME)
+        settings[own] = {**options, **settings[own]}
+    else:
+        own = names.index(_CPU) if _CPU in names else len(names)
+        names.insert(own, _NAME)
+        settings.insert(own, options)
+    return names, settings
+
+
+def install():
+    """Make every later `onnxruntime.InferenceSession` use the provider, also one for which its caller names providers:
+    ours comes right before the CPU's. Sessions whose options got devices by `add_provider_for_devices()` stay as they
+    are. Where ONNX Runtime is too old, or the library cannot be registered, a warning says so, and all sessions do.
+
+    Returns
+    -------
+    bool
+        Whether the provider is installed.
+    """
+    global _original
+    import onnxruntime
+
+    why = _register(onnxruntime)
+    if why:
+        warnings.warn(why, RuntimeWarning, stacklevel=2)
+        return False
+    if _original is not None:
+        return True
+    _original = original = onnxruntime.InferenceSession.__init__
+
+    @functools.wraps(original)
+    def init(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **named):
+        if sess_options is None or not sess_options.has_providers():
+            providers, provider_options = _with_ours(providers, provider_options, _options(sess_options))
+        original(self, path_or_bytes, sess_options, providers, provider_options, **named)
+
+    onnxruntime.InferenceSession.__init__ = init
+    return True
+
+
+def uninstall():
+    """Later sessions are as they were before `install()`. Those that use the provider go on with it."""
+    global _original
+    if _original is not None:
+        import onnxruntime
+
+        onnxruntime.InferenceSession.__init__ = _original
+        _original = None
