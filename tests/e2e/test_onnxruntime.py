@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The provider of ONNX Runtime: what it answers beside ONNX Runtime alone, and its Python package."""
+import os
+import subprocess
+
+from lib import BIN, ROOT, Skip, check, main
+from test_model import PYTHON
+
+LIBRARY = os.path.join(os.path.dirname(BIN), "runtime/onnxruntime/libwpk-onnxruntime.so")
+EVERY = "1" if os.environ.get("WPK_ORACLE") == "long" else "15"
+
+
+def run(*words, **env):
+    with open(LIBRARY, "rb") as library:
+        if b"__asan_init" in library.read():
+            raise Skip("Python itself has no ASan")
+    told = subprocess.run([PYTHON, *words], capture_output=True, text=True, check=False, timeout=1000,
+                          env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **env})
+    check(told.returncode == 0, words, told.stdout[-1500:], told.stderr[-1500:])
+    return told.stdout
+
+
+def check_provider(box, **env):
+    said = run(os.path.join(ROOT, "tests/onnxruntime_provider.py"), box.dir, **env)
+    check("passed" in said, "the provider", said)
+
+
+def test_provider(box):
+    """Free extents, zero sizes, bodies, errors, constants, threads, two providers, an ONNX Runtime that is too old."""
+    check_provider(box, WOODPECKER_ONNXRUNTIME_LIBRARY=LIBRARY)
+
+
+def test_nodes(box):
+    """A sample of ONNX's node tests: the same bits as without the provider."""
+    said = run(os.path.join(ROOT, "tests/onnxruntime_nodes.py"), LIBRARY, "--every", EVERY)
+    check("claimed whole" in said, "node tests", said)
+
+
+def test_wheel(box):
+    """The wheel is the same, byte for byte, when it is packed twice, and does all that without a library beside."""
+    if not os.path.exists(os.path.join(ROOT, ".deps/wheel-venv/stamp")):
+        raise Skip("needs `deploy/setup.sh wheel`")
+    packed = []
+    for folder in (box.path("a"), box.path("b")):
+        told = subprocess.run([os.path.join(ROOT, "python/make_wheel.sh"), os.path.dirname(BIN), folder],
+                              capture_output=True, text=True, check=False, timeout=120)
+        wheels = [path for path in told.stdout.split() if "onnxruntime" in path]
+        check(told.returncode == 0 and len(wheels) == 1 and "manylinux" in wheels[0], "a wheel", told.stdout,
+              told.stderr)
+        with open(wheels[0], "rb") as wheel:
+            packed.append(wheel.read())
+    check(packed[0] == packed[1] and len(packed[0]) < 2e5, "the same wheel, below 0.2 MB", len(packed[0]))
+    site = box.path("site")
+    subprocess.run([PYTHON, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-index", "--no-deps",
+                    "--target", site, wheels[0]], check=True, timeout=120)
+    check_provider(box, PYTHONPATH=site)
+
+
+if __name__ == "__main__":
+    main(globals())
