@@ -89,26 +89,36 @@ static wpk_err read_axis(struct wpk_expansion *e, int rank, int *axis, int64_t *
     return WPK_OK;
 }
 
-/* Append the node that quantizes x with these parameters; the zero point may be left out. */
+/* Append the node x / scale: a constant scale goes into the constants of what computes x. */
+static int divide(struct wpk_expansion *e, int x, const struct wpk_graph_value *like,
+                  const struct wpk_parameter *scale, int axis, int64_t block)
+{
+    wpk_quantize_begin(e, like->rank);
+    wpk_quantize_x(e, like->rank);
+    wpk_buf_append_text(&e->text, " / X1");
+    wpk_parameter_index(e, scale, axis, block);
+    return wpk_expansion_equation(e, (int[]){x, scale->value}, 2, WPK_F32, like->rank, like->extent,
+                                  -1);
+}
+
+/* Append the nodes that quantize x with these parameters; the zero point may be left out. */
 static int quantize(struct wpk_expansion *e, int x, const struct wpk_graph_value *like,
                     const struct wpk_parameter *scale, const struct wpk_parameter *zero, int axis,
                     int64_t block, enum wpk_dtype dtype, int output)
 {
+    int quotient = divide(e, x, like, scale, axis, block);
     wpk_quantize_begin(e, like->rank);
     wpk_buf_printf(&e->text, "%s(round(", wpk_dtype_name(dtype));
     wpk_quantize_x(e, like->rank);
-    wpk_buf_append_text(&e->text, " / X1");
-    wpk_parameter_index(e, scale, axis, block);
     wpk_buf_append_text(&e->text, ")");
     if (zero->value >= 0) {
-        wpk_buf_append_text(&e->text, " + f32(X2");
+        wpk_buf_append_text(&e->text, " + f32(X1");
         wpk_parameter_index(e, zero, axis, block);
         wpk_buf_append_text(&e->text, ")");
     }
     wpk_buf_append_text(&e->text, ")");
-    return wpk_expansion_equation(e, (int[]){x, scale->value, zero->value},
-                                  zero->value >= 0 ? 3 : 2, dtype, like->rank, like->extent,
-                                  output);
+    return wpk_expansion_equation(e, (int[]){quotient, zero->value}, zero->value >= 0 ? 2 : 1,
+                                  dtype, like->rank, like->extent, output);
 }
 
 wpk_err wpk_expand_quantize(struct wpk_expansion *e)
