@@ -248,7 +248,8 @@ class Draws:
 
 def quantized(name, kind, data):
     from onnxruntime import quantization as tool  # pylint: disable=import-outside-toplevel; slow, and seldom needed
-    source, out = str(model_file(name, data)), str(data / ("%s.%s.onnx" % (name, kind)))
+    source, out = str(data / (name + ".ready.onnx")), str(data / ("%s.%s.onnx" % (name, kind)))
+    tool.quant_pre_process(str(model_file(name, data)), source, skip_symbolic_shape=True)
     if kind == "dynamic":
         tool.quantize_dynamic(source, out, weight_type=tool.QuantType.QInt8)
     else:
