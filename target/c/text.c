@@ -285,9 +285,10 @@ static void put_eaches(struct wpk_buf *out)
     for (int w = 1; w < WPK_C_WIDTHS; w++) {
         put_each(1 << w, out);
     }
-    wpk_buf_append_text(out, "#define HIDE_CONSTANT(a)\n#else\n"
-                             "#define HIDE_CONSTANT(a)"
-                             " if (__builtin_constant_p((a)[0])) __asm__(\"\" : \"+v\"(a))\n");
+    wpk_buf_append_text(out,
+                        "#define HIDE(a)\n#define HIDE_CONSTANT(a)\n#else\n"
+                        "#define HIDE(a) __asm__(\"\" : \"+v\"(a))\n"
+                        "#define HIDE_CONSTANT(a) if (__builtin_constant_p((a)[0])) HIDE(a)\n");
     for (int w = 1; w < WPK_C_WIDTHS; w++) {
         wpk_buf_printf(out, "#define EACH%d(r, f) for (int i = 0; i < %d; i++) r[i] = f(i)\n",
                        1 << w, 1 << w);
