@@ -38,7 +38,8 @@
     X(TO_U8, "to_u8")                                                                              \
     X(TO_I32, "to_i32")                                                                            \
     X(TO_I64, "to_i64")                                                                            \
-    X(WIDE, "wide")
+    X(WIDE, "wide")                                                                                \
+    X(NEAREST, "nearest")
 
 #define WPK_C_FUNCTION_ENUM(name, text) WPK_C_##name,
 enum wpk_c_function { WPK_C_FUNCTION_LIST(WPK_C_FUNCTION_ENUM) WPK_C_FUNCTION_COUNT };

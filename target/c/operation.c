@@ -345,17 +345,47 @@ static void put_converted(struct wpk_c_kernel *k, enum wpk_c_type to, const stru
     wpk_c_put(&k->text, ")");
 }
 
+/* i32 in lanes, all of them within the type, as bytes. */
+static struct wpk_c_value narrow(struct wpk_c_kernel *k, enum wpk_dtype to,
+                                 const struct wpk_c_value *wide, int width)
+{
+    struct wpk_c_value value = wpk_c_begin(&k->text, to, width);
+    put_converted(k, wpk_c_type_of(to), wide, width);
+    wpk_c_end(&k->text);
+    value.wide = wide->name + 1;
+    return value;
+}
+
 /* Floats in lanes as bytes. They stay in i32, too: what reads them as i32 does so there. */
 static struct wpk_c_value convert_to_bytes(struct wpk_c_kernel *k, enum wpk_dtype to,
                                            const struct wpk_c_value *a, int width)
 {
     struct wpk_c_value wide =
         call_to(k, WPK_I32, to == WPK_U8 ? WPK_C_TO_U8 : WPK_C_TO_I8, a, width);
-    struct wpk_c_value value = wpk_c_begin(&k->text, to, width);
-    put_converted(k, wpk_c_type_of(to), &wide, width);
-    wpk_c_end(&k->text);
-    value.wide = wide.name + 1;
-    return value;
+    return narrow(k, to, &wide, width);
+}
+
+struct wpk_c_value wpk_c_round_to_bytes(struct wpk_c_kernel *k, enum wpk_dtype to,
+                                        const struct wpk_c_value *a,
+                                        const struct wpk_c_value *shift)
+{
+    struct wpk_c_value low = wpk_c_real(WPK_F32, to == WPK_U8 ? 0 : -128);
+    struct wpk_c_value high = wpk_c_real(WPK_F32, to == WPK_U8 ? 255 : 127);
+    int width = width_of(k, a);
+    if (shift != NULL) {
+        struct wpk_c_value real = wpk_c_cast(k, WPK_F32, shift);
+        low = wpk_c_binary(k, WPK_BINARY_SUB, &low, &real);
+        high = wpk_c_binary(k, WPK_BINARY_SUB, &high, &real);
+        width = width_of(k, &real) > width ? width_of(k, &real) : width;
+    }
+    low = call(k, WPK_C_MAX, &low, a);
+    high = call(k, WPK_C_MIN, &high, &low);
+    struct wpk_c_value wide = call_to(k, WPK_I32, WPK_C_NEAREST, &high, width);
+    if (shift != NULL) {
+        struct wpk_c_value whole = wpk_c_cast(k, WPK_I32, shift);
+        wide = wpk_c_binary(k, WPK_BINARY_ADD, &wide, &whole);
+    }
+    return width > 1 ? narrow(k, to, &wide, width) : wpk_c_cast(k, to, &wide);
 }
 
 static struct wpk_c_value convert(struct wpk_c_kernel *k, enum wpk_dtype to,

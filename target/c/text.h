@@ -7,9 +7,9 @@
 #ifndef WPK_TARGET_C_TEXT_H
 #define WPK_TARGET_C_TEXT_H
 
+#include "ir/program.h"
 #include "target/c/form.h"
 #include "target/c/math.h"
-#include "ir/program.h"
 
 #define WPK_C_WIDTHS 7 /* powers of two: 1 to 64 lanes */
 
