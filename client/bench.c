@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/fs.h"
 #include "common/json.h"
+#include "model/onnx/read.h"
 #include "schema/convert.h"
 #include "schema/npy.h"
 
@@ -22,6 +23,9 @@
 #define RUNS_MAX 100000 /* of one round */
 #define PEERS_MAX 8
 #define DIFFERENCE_MAX 1e-3 /* of the largest output: beyond it one of the two is wrong */
+/* The same where data is quantized: a value between two steps becomes either, and of a scale that
+ * follows from data all later values do. */
+#define DIFFERENCE_QUANTIZED_MAX 0.1
 #define FILE_SIZE_MAX ((size_t)64 << 30)
 
 struct entrant {
@@ -330,12 +334,31 @@ static wpk_err print_json(const struct bench *bench, const struct wpk_plan_call 
     return err;
 }
 
+/* The difference that the answers of two engines may have. */
+static double difference_max(const char *onnx_path)
+{
+    struct wpk_graph graph = {0};
+    bool quantizes = false;
+
+    if (onnx_path != NULL && wpk_onnx_read(onnx_path, &graph, NULL) == WPK_OK) {
+        for (int n = 0; n < graph.node_count; n++) {
+            const char *op = graph.nodes[n].op;
+            quantizes =
+                quantizes || strstr(op, "Quantize") != NULL || strncmp(op, "QLinear", 7) == 0;
+        }
+    }
+    wpk_graph_fini(&graph);
+    return quantizes ? DIFFERENCE_QUANTIZED_MAX : DIFFERENCE_MAX;
+}
+
 /* Say what is wrong with the answers: one that differs, or none of any peer. */
 static enum wpk_exit judge(const struct bench *bench, const char *plan)
 {
+    double allowed = difference_max(bench->onnx_path);
+
     for (int e = 1; e < bench->entrant_count; e++) {
         const struct entrant *entrant = &bench->entrant[e];
-        if (entrant->why[0] == '\0' && !(entrant->difference <= DIFFERENCE_MAX)) {
+        if (entrant->why[0] == '\0' && !(entrant->difference <= allowed)) {
             fprintf(stderr,
                     "wpkctl: the outputs of %s differ by %.1e of the largest; this says whose are "
                     "wrong: wpkctl run %s --random --verify %s\n",

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define WPK_BENCH_PEERS "onnxruntime, openvino, mnn, ncnn"
+#define WPK_BENCH_PEERS "onnxruntime, openvino, mnn, ncnn, onnxruntime-noamx, openvino-noamx"
 
 /* = {0} is no process. */
 struct wpk_bench_peer {

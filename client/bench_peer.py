@@ -6,10 +6,14 @@
 Reads FOLDER/in0.npy, in1.npy, ... in the order of the model's inputs, runs the model once, writes
 FOLDER/out0.npy, ... and prints "ready VERSION". Then it answers each line "time" with the median
 nanoseconds of a run, over ROUND_S seconds. It ends when its input does.
+PEER may end with "-noamx": the process is not allowed AMX then, so that an engine takes the instructions that other CPUs
+have.
 """
+import ctypes
 import os
 import shutil
 import statistics
+import struct
 import subprocess
 import sys
 import time
@@ -120,6 +124,17 @@ class Ncnn:
 PEERS = {"onnxruntime": OnnxRuntime, "openvino": OpenVino, "mnn": Mnn, "ncnn": Ncnn}
 
 
+def deny_amx():
+    """A seccomp filter under which arch_prctl(ARCH_REQ_XCOMP_PERM) fails, which asks Linux for AMX's registers."""
+    rows = ((0x20, 0, 0, 0), (0x15, 0, 3, 158), (0x20, 0, 0, 16), (0x15, 0, 1, 0x1023),  # load the call, then its argument
+            (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7FFF0000))  # fail with EPERM, or allow
+    text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
+    program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(rows), ctypes.addressof(text)))
+    libc = ctypes.CDLL(None)
+    if libc.prctl(38, 1, 0, 0, 0) != 0 or libc.prctl(22, 2, program, 0, 0) != 0:
+        raise RuntimeError("AMX cannot be denied")
+
+
 def median_ns(peer, inputs, seconds):
     peer.run(inputs)
     samples, end = [], time.perf_counter_ns() + seconds * 1e9
@@ -133,7 +148,9 @@ def median_ns(peer, inputs, seconds):
 def main():
     import numpy as np
     name, path, folder, threads, seconds = sys.argv[1:]
-    peer = PEERS[name](path, int(threads))
+    if name.endswith("-noamx"):
+        deny_amx()
+    peer = PEERS[name.removesuffix("-noamx")](path, int(threads))
     inputs = []
     while os.path.exists(os.path.join(folder, "in%d.npy" % len(inputs))):
         inputs.append(np.load(os.path.join(folder, "in%d.npy" % len(inputs))))

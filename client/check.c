@@ -9,6 +9,7 @@
 #include "common/machine.h"
 #include "ir/canonical/fingerprint.h"
 #include "ir/cost.h"
+#include "ir/instruction/instruction.h"
 #include "ir/notation/definition.h"
 #include "ir/notation/notation.h"
 #include "model/plan/model_file.h"
@@ -22,6 +23,7 @@ struct finding {
     struct wpk_buf notation;
     struct wpk_fingerprint fingerprint;
     struct wpk_cost cost;
+    int instruction; /* that adds several terms of a sum, on CPUs that have it; -1: none */
     double roofline_ns[WPK_CONDITIONS_COUNT]; /* 0: the machine was not measured */
     double space_size_log2;
     int variant_count;
@@ -100,6 +102,7 @@ static wpk_err look(const struct check *check, int op, struct finding *out, stru
     }
     if (err == WPK_OK) {
         wpk_cost(&program, &out->cost);
+        out->instruction = wpk_program_instruction(&program, WPK_CPU_FLAGS_ALL);
         for (int c = 0; c < WPK_CONDITIONS_COUNT; c++) {
             out->roofline_ns[c] = roofline_ns(check, &out->cost, (enum wpk_conditions)c);
         }
@@ -155,6 +158,13 @@ static void print_finding(const struct check *check, const char *name,
            finding->fingerprint.exact);
     printf("  work         %sFLOP, %sB at least, %.1f FLOP/B\n", flops, bytes,
            finding->cost.flops / finding->cost.bytes_min);
+    if (finding->instruction >= 0) {
+        const struct wpk_instruction *instruction = wpk_instruction_at(finding->instruction);
+        char flags[WPK_CPU_FLAGS_TEXT_MAX];
+        wpk_cpu_flags_print(instruction->flags, flags);
+        printf("  instruction  %s, on CPUs with %s: adds %d terms at a time\n", instruction->name,
+               flags, instruction->terms);
+    }
     print_rooflines(check, finding);
     printf("  space        about 10^%.1f candidates in %d variants of algorithm and layout\n",
            finding->space_size_log2 * log10(2), finding->variant_count);
@@ -181,6 +191,9 @@ static void put_finding(struct wpk_json_writer *writer, const char *name,
     wpk_json_put_real(writer, "flops", finding->cost.flops);
     wpk_json_put_real(writer, "bytes", finding->cost.bytes_min);
     wpk_json_put_real(writer, "constants_bytes", finding->cost.bytes_constants);
+    wpk_json_put_text(writer, "instruction",
+                      finding->instruction >= 0 ? wpk_instruction_at(finding->instruction)->name
+                                                : "");
     put_roofline(writer, "roofline_ns", finding->roofline_ns[WPK_CONDITIONS_WARM]);
     put_roofline(writer, "roofline_cold_constants_ns",
                  finding->roofline_ns[WPK_CONDITIONS_COLD_CONSTANTS]);

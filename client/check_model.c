@@ -6,6 +6,7 @@
 #include "common/json.h"
 #include "common/machine.h"
 #include "ir/cost.h"
+#include "ir/instruction/instruction.h"
 #include "model/operator/loop.h"
 #include "model/operator/lower.h"
 #include "model/plan/estimate.h"
@@ -273,6 +274,23 @@ static void print_expected(const struct survey *survey)
     wpk_buf_fini(&steps);
 }
 
+/* The kernels whose sums an instruction adds, by instruction. */
+static void print_instructions(const struct survey *survey)
+{
+    for (int i = 0; i < wpk_instruction_count(); i++) {
+        const struct wpk_instruction *instruction = wpk_instruction_at(i);
+        char flags[WPK_CPU_FLAGS_TEXT_MAX];
+        int count = 0;
+        for (int k = 0; k < survey->model.kernel_count; k++) {
+            count += survey->model.kernels[k].instruction == i;
+        }
+        if (count > 0) {
+            wpk_cpu_flags_print(instruction->flags, flags);
+            printf("%-8d %-24s on CPUs with %s\n", count, instruction->name, flags);
+        }
+    }
+}
+
 static void print(const struct survey *survey)
 {
     const struct wpk_graph *graph = survey->graph;
@@ -293,6 +311,7 @@ static void print(const struct survey *survey)
         printf(", %lld calls in a run", (long long)survey->call_count);
     }
     putchar('\n');
+    print_instructions(survey);
     print_expected(survey);
     fputs(wpk_buf_text(&survey->equations), stdout);
 }

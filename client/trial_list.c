@@ -113,7 +113,8 @@ static wpk_err find_op(struct wpk_session *session, const char *op, struct wpk_a
     wpk_buf_fini(&body);
     for (int i = 0; i < count && err == WPK_OK; i++) { /* newest first */
         for (int k = 0; k < jobs[i].op_count; k++) {
-            if (strcmp(jobs[i].ops[k].name, op) == 0) {
+            if (strcmp(jobs[i].ops[k].name, op) == 0 ||
+                strcmp(jobs[i].ops[k].fingerprint, op) == 0) {
                 out->job = jobs[i].id;
                 out->op = jobs[i].ops[k].name;
                 return WPK_OK;

@@ -155,7 +155,8 @@ static wpk_err pin_any_back_end(const struct wpk_job *job, const struct wpk_prog
         some = some ||
                ((wpk_back_ends_of(job->kind) & 1U << i) != 0 && wpk_back_end_has_scope_output(i));
     }
-    if (!some || (!wpk_program_may_use_output(asked) && !wpk_program_may_use_instruction(asked))) {
+    if (!some || (!wpk_program_may_use_output(asked) &&
+                  wpk_program_instruction(asked, WPK_CPU_FLAGS_ALL) < 0)) {
         return WPK_OK;
     }
     op->pins = strdup(WPK_BACK_END_GENE "=" WPK_BACK_ENDS_ANY);

@@ -194,11 +194,11 @@ int wpk_instruction_choose(const struct wpk_program *program, const struct wpk_s
     return best;
 }
 
-bool wpk_program_may_use_instruction(const struct wpk_program *program)
+int wpk_program_instruction(const struct wpk_program *program, wpk_cpu_flags has)
 {
-    bool some = false;
-    for (int s = 0; s < program->stage_count; s++) {
-        some = some || wpk_instruction_choose(program, &program->stages[s], WPK_CPU_FLAGS_ALL) >= 0;
+    int found = -1;
+    for (int s = 0; s < program->stage_count && found < 0; s++) {
+        found = wpk_instruction_choose(program, &program->stages[s], has);
     }
-    return some;
+    return found;
 }

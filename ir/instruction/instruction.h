@@ -55,8 +55,8 @@ bool wpk_instruction_fits(const struct wpk_instruction *instruction,
  * than these; -1: there is none. */
 int wpk_instruction_choose(const struct wpk_program *program, const struct wpk_stage *stage,
                            wpk_cpu_flags has);
-/* True if some instruction fits some stage of the program. */
-bool wpk_program_may_use_instruction(const struct wpk_program *program);
+/* The same of the first stage that some instruction fits. */
+int wpk_program_instruction(const struct wpk_program *program, wpk_cpu_flags has);
 
 #ifdef __cplusplus
 }

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-enum { ATTRIBUTES_MAX = 16, SIGN = 0x80 };
+enum { ATTRIBUTES_MAX = 16, SIGN = WPK_QUANTIZE_SIGN };
 
 /* An input that may be left out; -1: it is. */
 static int left_out(const struct wpk_expansion *e, int input)
@@ -180,12 +180,39 @@ static int subtract(struct wpk_expansion *e, int a, int b, int c, int output)
     return wpk_expansion_binary(e, "Sub", a, wpk_expansion_binary(e, "Mul", b, c, -1), output);
 }
 
+/* Make an operand that is no constant one of the other type, `by` above it. */
+static void convert(struct wpk_expansion *e, struct operand *o, int by)
+{
+    o->value = wpk_quantize_shift(e, o->value, by);
+    o->like.dtype = by > 0 ? WPK_U8 : WPK_I8;
+    if (o->is_fixed) {
+        o->number += by;
+        o->zero = (struct wpk_parameter){.value = -1};
+        o->zero.value = o->number != 0 ? integer(e, (int32_t)o->number) : -1;
+    } else {
+        o->zero.value = wpk_expansion_binary(e, "Add", o->zero.value, integer(e, by), -1);
+    }
+}
+
+/* Make two operands of one type u8 by i8, which instructions multiply. */
+static void pair(struct wpk_expansion *e, struct operand *a, struct operand *b)
+{
+    if (a->like.dtype != b->like.dtype) {
+        return;
+    }
+    if (a->like.dtype == WPK_U8) {
+        convert(e, b, -SIGN);
+    } else if (a->like.data == NULL) {
+        convert(e, a, SIGN);
+    } else if (b->like.data == NULL) {
+        convert(e, b, SIGN);
+    }
+}
+
 /* Append the product of matrices. */
-static int multiply(struct wpk_expansion *e, const struct operand *a, const struct operand *b,
-                    int output)
+static int multiply(struct wpk_expansion *e, struct operand *a, struct operand *b, int output)
 {
     const struct wpk_parameter none = {.value = -1};
-    bool has_a = a->zero.value >= 0, has_b = b->zero.value >= 0;
     int rows = b->like.rank - 2, columns = b->like.rank - 1; /* axes of b */
 
     if (a->like.rank < 2 || b->like.rank < 2 ||
@@ -194,6 +221,8 @@ static int multiply(struct wpk_expansion *e, const struct operand *a, const stru
                                     center(e, a, a->like.rank > 1 ? a->like.rank - 2 : 0),
                                     center(e, b, b->like.rank - 1), output);
     }
+    pair(e, a, b);
+    bool has_a = a->zero.value >= 0, has_b = b->zero.value >= 0;
     int value = wpk_expansion_node(e, WPK_SUM_DOMAIN, "MatMul", (int[]){a->value, b->value}, 2,
                                    NULL, 0, has_a || has_b ? -1 : output);
     if (has_a) {
@@ -222,20 +251,20 @@ static bool reads_outside(const struct wpk_expansion *e)
 }
 
 /* Append the convolution: what lies outside is the zero point. */
-static int convolve(struct wpk_expansion *e, const struct operand *a, const struct operand *b,
-                    int output)
+static int convolve(struct wpk_expansion *e, struct operand *a, struct operand *b, int output)
 {
     struct wpk_graph_attribute attributes[ATTRIBUTES_MAX + 1];
     int count =
         e->node->attribute_count < ATTRIBUTES_MAX ? e->node->attribute_count : ATTRIBUTES_MAX;
     int64_t extent[WPK_RANK_MAX];
-    bool has_a = a->zero.value >= 0;
 
     memcpy(attributes, e->node->attributes, (size_t)count * sizeof(*attributes));
     if (b->zero.value >= 0 || (!a->is_fixed && reads_outside(e))) {
         const int centered[] = {center(e, a, 0), center(e, b, 0)};
         return wpk_expansion_node(e, "", "Conv", centered, 2, attributes, count, output);
     }
+    pair(e, a, b);
+    bool has_a = a->zero.value >= 0;
     attributes[count++] = wpk_compose_integer("outside", a->number);
     int value = wpk_expansion_node(e, WPK_SUM_DOMAIN, "Conv", (int[]){a->value, b->value}, 2,
                                    attributes, count, has_a ? -1 : output);
@@ -327,9 +356,15 @@ static wpk_err requantize(struct wpk_expansion *e, int sums, int rank)
     int real = wpk_expansion_cast(e, sums, WPK_F32, -1);
     real = wpk_expansion_binary(e, "Mul", real, factor, -1);
     real = wpk_compose_unary(&e->to, "Round", real);
-    int shift = wpk_expansion_cast(e, e->node->inputs[Y_ZERO], WPK_F32, -1);
+    int point = e->node->inputs[Y_ZERO], output = wpk_expansion_output(e, 0);
+    int above = zero.dtype == WPK_I8 ? wpk_quantize_shift_zero(e, point, SIGN) : -1;
+    int shift = wpk_expansion_cast(e, above >= 0 ? above : point, WPK_F32, -1);
     real = wpk_expansion_binary(e, "Add", real, shift, -1);
-    (void)wpk_expansion_cast(e, real, zero.dtype, wpk_expansion_output(e, 0));
+    if (above >= 0) {
+        (void)wpk_quantize_signed(e, wpk_expansion_cast(e, real, WPK_U8, -1), output);
+    } else {
+        (void)wpk_expansion_cast(e, real, zero.dtype, output);
+    }
     return WPK_OK;
 }
 
@@ -400,7 +435,7 @@ wpk_err wpk_expand_dynamic_quantize_matmul(struct wpk_expansion *e)
     if (err != WPK_OK) {
         return err;
     }
-    const struct operand quantized = operand_of(e, &made, &a);
+    struct operand quantized = operand_of(e, &made, &a);
     int sums = multiply(e, &quantized, &weights, -1);
     return scale_sums(e, sums, made.scale, e->node->inputs[2], left_out(e, 4));
 }
@@ -520,14 +555,14 @@ int wpk_quantized_product(struct wpk_expansion *e, int x, int64_t rows,
 {
     const int64_t k = weights->like.extent[0], n = weights->like.extent[1];
     const struct wpk_graph_value like = {.dtype = WPK_F32, .rank = 2, .extent = {rows, k}};
-    const struct operand b = {
+    struct operand b = {
         .value = weights->value,
         .like = weights->like,
         .zero = {.value = weights->zero, .rank = weights->zero_rank, .extent = {n}}};
     struct wpk_dynamic made;
 
     wpk_quantize_dynamically(e, x, &like, &(struct wpk_dynamic){-1, -1, -1}, &made);
-    const struct operand a = operand_of(e, &made, &like);
+    struct operand a = operand_of(e, &made, &like);
     int sums = multiply(e, &a, &b, -1);
     int factor = wpk_expansion_binary(e, "Mul", made.scale, weights->scale, -1);
     return wpk_expansion_binary(e, "Mul", wpk_expansion_cast(e, sums, WPK_F32, -1), factor, -1);

@@ -4,6 +4,8 @@
  *           Runtime docs/ContribOperators.md for MatMulNBits */
 #include "model/operator/expand_quantize.h"
 
+#include "model/operator/operator.h"
+
 #include <string.h>
 
 struct wpk_parameter wpk_parameter_like(int value, const struct wpk_graph_value *like)
@@ -73,6 +75,60 @@ bool wpk_quantize_is_narrow(enum wpk_dtype dtype)
     return dtype == WPK_U8 || dtype == WPK_I8;
 }
 
+/* ---- signed and unsigned */
+
+#define SHIFT_OP "Shift"
+
+/* Append the node whose elements are those of x plus `by`. */
+static int add_number(struct wpk_expansion *e, int x, int by, int output)
+{
+    enum wpk_dtype dtype = by > 0 ? WPK_U8 : WPK_I8;
+    const struct wpk_graph_attribute attributes[] = {
+        wpk_compose_integer("by", by), wpk_compose_integer("dtype", wpk_graph_element_of(dtype))};
+
+    return wpk_expansion_node(e, WPK_SUM_DOMAIN, SHIFT_OP, &x, 1, attributes, 2, output);
+}
+
+int wpk_quantize_signed(struct wpk_expansion *e, int x, int output)
+{
+    return add_number(e, x, -WPK_QUANTIZE_SIGN, output);
+}
+
+int wpk_quantize_find_unsigned(const struct wpk_graph *graph, int value)
+{
+    int writer = graph->values[value].writer;
+    bool is_shift = writer >= 0 && strcmp(graph->nodes[writer].domain, WPK_SUM_DOMAIN) == 0 &&
+                    strcmp(graph->nodes[writer].op, SHIFT_OP) == 0;
+
+    return is_shift && wpk_graph_int(&graph->nodes[writer], "by", 0) == -WPK_QUANTIZE_SIGN
+               ? graph->nodes[writer].inputs[0]
+               : -1;
+}
+
+int wpk_quantize_shift(struct wpk_expansion *e, int x, int by)
+{
+    int found = by > 0 ? wpk_quantize_find_unsigned(e->graph, x) : -1;
+
+    return found >= 0 ? found : add_number(e, x, by, -1);
+}
+
+int wpk_quantize_shift_zero(struct wpk_expansion *e, int zero, int by)
+{
+    const struct wpk_graph_value like =
+        zero >= 0 ? e->graph->values[zero] : (struct wpk_graph_value){.rank = 0};
+    uint8_t *data = WPK_ARENA_NEW(&e->graph->arena, uint8_t, 1);
+
+    if (zero >= 0 && (like.data == NULL || wpk_graph_elements(&like) != 1)) {
+        return -1;
+    }
+    if (data == NULL) {
+        e->to.err = WPK_ENOMEM;
+        return 0;
+    }
+    *data = (uint8_t)(by + (zero >= 0 ? (int)wpk_graph_element(&like, 0) : 0));
+    return wpk_compose_constant(&e->to, WPK_U8, 0, NULL, data);
+}
+
 /* ---- one tensor */
 
 /* The axis of the scales, and the elements of a block (0: none). */
@@ -89,26 +145,36 @@ static wpk_err read_axis(struct wpk_expansion *e, int rank, int *axis, int64_t *
     return WPK_OK;
 }
 
-/* Append the node that quantizes x with these parameters; the zero point may be left out. */
+/* Append the node x / scale: a constant scale goes into the constants of what computes x. */
+static int divide(struct wpk_expansion *e, int x, const struct wpk_graph_value *like,
+                  const struct wpk_parameter *scale, int axis, int64_t block)
+{
+    wpk_quantize_begin(e, like->rank);
+    wpk_quantize_x(e, like->rank);
+    wpk_buf_append_text(&e->text, " / X1");
+    wpk_parameter_index(e, scale, axis, block);
+    return wpk_expansion_equation(e, (int[]){x, scale->value}, 2, WPK_F32, like->rank, like->extent,
+                                  -1);
+}
+
+/* Append the nodes that quantize x with these parameters; the zero point may be left out. */
 static int quantize(struct wpk_expansion *e, int x, const struct wpk_graph_value *like,
                     const struct wpk_parameter *scale, const struct wpk_parameter *zero, int axis,
                     int64_t block, enum wpk_dtype dtype, int output)
 {
+    int quotient = divide(e, x, like, scale, axis, block);
     wpk_quantize_begin(e, like->rank);
     wpk_buf_printf(&e->text, "%s(round(", wpk_dtype_name(dtype));
     wpk_quantize_x(e, like->rank);
-    wpk_buf_append_text(&e->text, " / X1");
-    wpk_parameter_index(e, scale, axis, block);
     wpk_buf_append_text(&e->text, ")");
     if (zero->value >= 0) {
-        wpk_buf_append_text(&e->text, " + f32(X2");
+        wpk_buf_append_text(&e->text, " + f32(X1");
         wpk_parameter_index(e, zero, axis, block);
         wpk_buf_append_text(&e->text, ")");
     }
     wpk_buf_append_text(&e->text, ")");
-    return wpk_expansion_equation(e, (int[]){x, scale->value, zero->value},
-                                  zero->value >= 0 ? 3 : 2, dtype, like->rank, like->extent,
-                                  output);
+    return wpk_expansion_equation(e, (int[]){quotient, zero->value}, zero->value >= 0 ? 2 : 1,
+                                  dtype, like->rank, like->extent, output);
 }
 
 wpk_err wpk_expand_quantize(struct wpk_expansion *e)
@@ -135,8 +201,15 @@ wpk_err wpk_expand_quantize(struct wpk_expansion *e)
         (zero.value >= 0 && !wpk_parameter_fits(&zero, &x, axis, block))) {
         return wpk_expansion_refuse(e, "its scale or zero point has another shape than its input");
     }
-    (void)quantize(e, e->node->inputs[0], &x, &scale, &zero, axis, block, dtype,
-                   wpk_expansion_output(e, 0));
+    int above = dtype == WPK_I8 ? wpk_quantize_shift_zero(e, zero.value, WPK_QUANTIZE_SIGN) : -1;
+    if (above >= 0) {
+        const struct wpk_parameter shifted = {.value = above};
+        int made = quantize(e, e->node->inputs[0], &x, &scale, &shifted, axis, block, WPK_U8, -1);
+        (void)wpk_quantize_signed(e, made, wpk_expansion_output(e, 0));
+    } else {
+        (void)quantize(e, e->node->inputs[0], &x, &scale, &zero, axis, block, dtype,
+                       wpk_expansion_output(e, 0));
+    }
     return WPK_OK;
 }
 
@@ -144,8 +217,9 @@ wpk_err wpk_expand_dequantize(struct wpk_expansion *e)
 {
     const struct wpk_graph_value x = wpk_expansion_input(e, 0);
     const struct wpk_graph_value s = wpk_expansion_input(e, 1);
-    const struct wpk_parameter scale = wpk_parameter_of(e, 1), zero = wpk_parameter_of(e, 2);
-    int axis = 0;
+    const struct wpk_parameter scale = wpk_parameter_of(e, 1);
+    struct wpk_parameter zero = wpk_parameter_of(e, 2);
+    int axis = 0, source = e->node->inputs[0];
     int64_t block = 0;
 
     wpk_err err = read_axis(e, x.rank, &axis, &block);
@@ -159,6 +233,12 @@ wpk_err wpk_expand_dequantize(struct wpk_expansion *e)
         (zero.value >= 0 && !wpk_parameter_fits(&zero, &x, axis, block))) {
         return wpk_expansion_refuse(e, "its scale or zero point has another shape than its input");
     }
+    int above = wpk_quantize_find_unsigned(e->graph, source);
+    int zero_above = above >= 0 ? wpk_quantize_shift_zero(e, zero.value, WPK_QUANTIZE_SIGN) : -1;
+    if (zero_above >= 0) {
+        source = above;
+        zero = (struct wpk_parameter){.value = zero_above};
+    }
     wpk_quantize_begin(e, x.rank);
     wpk_buf_append_text(&e->text, zero.value >= 0 ? "f32(i32(" : "f32(");
     wpk_quantize_x(e, x.rank);
@@ -170,7 +250,7 @@ wpk_err wpk_expand_dequantize(struct wpk_expansion *e)
     wpk_buf_append_text(&e->text, ") * X1");
     wpk_parameter_index(e, &scale, axis, block);
     e->axis = scale.rank == 1 && scale.extent[0] > 1 ? axis : -1;
-    (void)wpk_expansion_equation(e, (int[]){e->node->inputs[0], scale.value, zero.value},
+    (void)wpk_expansion_equation(e, (int[]){source, scale.value, zero.value},
                                  zero.value >= 0 ? 3 : 2, WPK_F32, x.rank, x.extent,
                                  wpk_expansion_output(e, 0));
     return WPK_OK;

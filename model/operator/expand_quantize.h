@@ -6,6 +6,8 @@
 
 #include "model/operator/expansion.h"
 
+#define WPK_QUANTIZE_SIGN 128 /* u8 less i8, of one tensor */
+
 /* A scale or zero point; value -1: none. */
 struct wpk_parameter {
     int value;
@@ -31,6 +33,19 @@ void wpk_quantize_x(struct wpk_expansion *e, int rank);
 
 /* u8 or i8. */
 bool wpk_quantize_is_narrow(enum wpk_dtype dtype);
+
+/* Products are of u8 by i8. A tensor of i8 that is no constant is computed as u8, 128 above it, and
+ * products and DequantizeLinear read that.
+ *
+ * Append the node that makes i8 of such a tensor.   shape  output: -1 for a new value */
+int wpk_quantize_signed(struct wpk_expansion *e, int x, int output);
+/* The tensor that wpk_quantize_signed() was given for a value; -1: it was made otherwise. */
+int wpk_quantize_find_unsigned(const struct wpk_graph *graph, int value);
+/* The same; else append the node that makes the one type of the other, `by` above it. */
+int wpk_quantize_shift(struct wpk_expansion *e, int x, int by);
+/* A constant zero point of u8: `by` above a constant number, or alone where there is none (-1).
+ *   returns -1: it is no constant number */
+int wpk_quantize_shift_zero(struct wpk_expansion *e, int zero, int by);
 
 /* The parts of a DynamicQuantizeLinear: values. */
 struct wpk_dynamic {

@@ -32,7 +32,8 @@
 #include "model/graph.h"
 
 #define WPK_EQUATION_DOMAIN "\001equation" /* names in files have no control characters */
-/* MatMul and Conv of u8 and i8 with sums in i32; a Conv reads its attribute `outside` there. */
+/* MatMul and Conv of u8 and i8 with sums in i32; a Conv reads its attribute `outside` there. Shift
+ * adds a number and casts. */
 #define WPK_SUM_DOMAIN "\001sum"
 #define WPK_OPERATOR_INPUTS_MAX 32 /* of a node; Sum, Max, Min and Concat of more become several */
 

@@ -345,12 +345,18 @@ static void print_average(struct wpk_printer *printer, const struct wpk_graph_wi
     wpk_buf_append_text(printer->text, ")");
 }
 
+/* What is read outside of the input of a maximum: nothing is less. */
+static const char *lowest_of(enum wpk_dtype dtype)
+{
+    return wpk_dtype_is_float(dtype) ? " | -inf]" : dtype == WPK_U8 ? " | 0]" : " | -128]";
+}
+
 static void print_padded(struct wpk_printer *printer, const struct wpk_graph_window *w)
 {
     wpk_printer_operand(printer, 0);
     wpk_buf_append_text(printer->text, "[d0,d1");
     print_positions(printer->text, w);
-    wpk_buf_append_text(printer->text, " | -inf]");
+    wpk_buf_append_text(printer->text, lowest_of(printer->input[0]->dtype));
 }
 
 /* The number of the input's element that is the maximum, the first one of several: row by row, or
@@ -394,8 +400,10 @@ wpk_err wpk_print_pool(struct wpk_printer *printer)
     struct wpk_buf *text = printer->text;
 
     wpk_err err = wpk_graph_window(printer->graph, printer->node, NULL, &w, printer->diag);
-    if (err == WPK_OK && is_max && !wpk_dtype_is_float(printer->input[0]->dtype)) {
-        wpk_diag_set(printer->diag, "a maximum of integers with padding");
+    enum wpk_dtype dtype = printer->input[0]->dtype;
+    if (err == WPK_OK && is_max && !wpk_dtype_is_float(dtype) && dtype != WPK_U8 &&
+        dtype != WPK_I8) {
+        wpk_diag_set(printer->diag, "a maximum of other integers than u8 and i8");
         err = WPK_EUNSUPPORTED;
     }
     if (err == WPK_OK && wpk_graph_int(printer->node, "p", 2) < 1) {
@@ -428,7 +436,7 @@ wpk_err wpk_print_pool(struct wpk_printer *printer)
     if (is_lp) {
         wpk_buf_printf(text, "]), %lld), 1.0 / %lld))", p, p);
     } else {
-        wpk_buf_append_text(text, is_max ? " | -inf])" : "])");
+        wpk_buf_printf(text, "%s)", is_max ? lowest_of(dtype) : "]");
     }
     if (!is_max && !is_lp) {
         print_average(printer, &w);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/plan/tune_model.h"
+#include "ir/instruction/instruction.h"
 
 #include "model/region/layout.h"
 #include "model/rewrite/rewrite.h"
@@ -46,6 +47,7 @@ static void describe(const struct wpk_graph_region *region, const struct wpk_low
                      struct wpk_tune_kernel *out)
 {
     wpk_cost(&lowered->program, &out->cost);
+    out->instruction = wpk_program_instruction(&lowered->program, WPK_CPU_FLAGS_ALL);
     out->calls = region->count;
     for (int t = 0; t < lowered->program.tensor_count; t++) {
         const struct wpk_tensor *tensor = &lowered->program.tensors[t];

@@ -144,7 +144,7 @@ static void class_node(struct layouts *l, const struct wpk_graph_regions *region
 static bool is_eligible(const struct wpk_graph_value *value)
 {
     return !value->is_input && !value->is_output && value->data == NULL &&
-           value->dtype == WPK_F32 && value->rank >= RANK_MIN && value->extent[CHANNELS] > 1;
+           value->rank >= RANK_MIN && value->extent[CHANNELS] > 1;
 }
 
 static void find_classes(struct layouts *l, const struct wpk_graph_regions *regions)

@@ -5,6 +5,7 @@
 #include "model/operator/loop.h"
 #include "model/rewrite/absorb.h"
 #include "model/rewrite/merge.h"
+#include "model/rewrite/narrow.h"
 #include "model/rewrite/prune.h"
 #include "model/rewrite/rule.h"
 
@@ -14,6 +15,9 @@ wpk_err wpk_graph_rewrite(struct wpk_graph *graph)
 
     if (err == WPK_OK) {
         err = wpk_graph_prune(graph);
+    }
+    if (err == WPK_OK) {
+        err = wpk_graph_narrow(graph);
     }
     if (err == WPK_OK) {
         err = wpk_graph_absorb(graph);

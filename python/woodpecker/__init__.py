@@ -5,15 +5,33 @@
     plan = wpk.load("model.wpk")              # `wpkctl tune model.onnx -o model.wpk` wrote it
     y = plan.run({"x": image})["y"]
     kernel = wpk.load("c6.so.choice")         # `wpkctl get` wrote it
+
+With wpkctl in PATH it tunes, too:
+
+    plan = wpk.compile("model.onnx", shapes={"x": (1, 3, 224, 224)}, seconds=60)
+    multiply = wpk.op("C[i,j] = relu(sum(k) A[i,k]*B[k,j])", A="f32[128,768]", B="f32[768,768]", constants="B").tune()
+    tuner = wpk.Client("https://tuner.example:7443", token="...")
 """
 from ._errors import (CorruptFile, DoesNotFit, InvalidInput, NotFound, OutOfRange, WoodpeckerError)
 from ._kernel import Kernel
 from ._plan import Plan
 from ._tensor import Tensor
 
-__all__ = ["CorruptFile", "DoesNotFit", "InvalidInput", "Kernel", "NotFound", "OutOfRange", "Plan", "Tensor",
-           "WoodpeckerError", "load"]
+__all__ = ["Client", "CorruptFile", "DoesNotFit", "InvalidInput", "Job", "Kernel", "NotFound", "Op", "OutOfRange", "Plan",
+           "ServiceError", "Tensor", "WoodpeckerError", "compile", "load", "op"]
 __version__ = "0.1.0"
+_LATER = {"Client": "_client", "Job": "_client", "ServiceError": "_client", "compile": "_compile", "Op": "_op", "op": "_op"}
+
+
+def __getattr__(name):
+    """What tunes is imported when it is asked for: a plan's run needs none of it."""
+    if name not in _LATER:
+        raise AttributeError("module %r has no attribute %r" % (__name__, name))
+    import importlib
+
+    found = getattr(importlib.import_module("." + _LATER[name], __name__), name)
+    globals()[name] = found
+    return found
 
 
 def load(path, threads=0):

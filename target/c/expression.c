@@ -384,14 +384,58 @@ static struct wpk_c_value integer_of(const struct wpk_node *node)
     return wpk_c_integer(node->dtype, &form);
 }
 
+static bool is_rounded(const struct wpk_c_kernel *k, int id)
+{
+    const struct wpk_node *node = &k->program->nodes[id];
+    return node->kind == WPK_NODE_UNARY && node->op == WPK_UNARY_ROUND && node->dtype == WPK_F32;
+}
+
+/* The byte that the sum of a rounded float and a byte has; -1: it is none. */
+static int find_shift(const struct wpk_c_kernel *k, const struct wpk_node *sum, int *rounded)
+{
+    const struct wpk_node *nodes = k->program->nodes;
+    bool adds = sum->kind == WPK_NODE_BINARY && sum->op == WPK_BINARY_ADD;
+    for (int i = 0; adds && i < 2; i++) {
+        const struct wpk_node *cast = &nodes[sum->arg[i]];
+        enum wpk_dtype of = cast->kind == WPK_NODE_CAST ? nodes[cast->arg[0]].dtype : WPK_F32;
+        if ((of == WPK_U8 || of == WPK_I8) && is_rounded(k, sum->arg[1 - i])) {
+            *rounded = sum->arg[1 - i];
+            return cast->arg[0];
+        }
+    }
+    return -1;
+}
+
+/* A quantizer: a float is rounded, shifted by a byte or not, and becomes a byte. Limits before the
+ * rounding are the same as behind it, and what is within them is rounded by one addition. */
+static bool quantize(struct wpk_c_kernel *k, const struct wpk_c_point *point,
+                     const struct wpk_node *node, struct wpk_c_value *out)
+{
+    bool narrows = node->kind == WPK_NODE_CAST && (node->dtype == WPK_U8 || node->dtype == WPK_I8);
+    if (!narrows || point->width == 1 || !is_rounded(k, node->arg[0])) {
+        return false;
+    }
+    int rounded = node->arg[0];
+    int shift = find_shift(k, &k->program->nodes[k->program->nodes[rounded].arg[0]], &rounded);
+    struct wpk_c_value value = wpk_c_evaluate(k, point, k->program->nodes[rounded].arg[0]), by;
+    if (shift >= 0) {
+        by = wpk_c_evaluate(k, point, shift);
+    }
+    *out = wpk_c_round_to_bytes(k, node->dtype, &value, shift >= 0 ? &by : NULL);
+    return true;
+}
+
 static struct wpk_c_value compute(struct wpk_c_kernel *k, const struct wpk_c_point *point, int id)
 {
     const struct wpk_node *node = &k->program->nodes[id];
-    struct wpk_c_value arg[3];
+    struct wpk_c_value arg[3], quantized;
     int count = node->kind == WPK_NODE_SELECT   ? 3
                 : node->kind == WPK_NODE_BINARY ? 2
                 : node->kind == WPK_NODE_UNARY  ? 1
                                                 : node->kind == WPK_NODE_CAST;
+    if (quantize(k, point, node, &quantized)) {
+        return quantized;
+    }
     for (int i = 0; i < count; i++) {
         arg[i] = wpk_c_evaluate(k, point, node->arg[i]);
     }

@@ -31,7 +31,7 @@ struct wpk_form {
 };
 
 enum wpk_atom_kind {
-    WPK_ATOM_VARIABLE, /* by lane: "name[lane]" */
+    WPK_ATOM_VARIABLE,  /* by lane: "name[lane]" */
     WPK_ATOM_QUOTIENT,  /* floor(of / divisor) */
     WPK_ATOM_REMAINDER, /* of - divisor * floor(of / divisor) */
     WPK_ATOM_LIMITED,   /* min(max(of, low), high) */
@@ -52,7 +52,7 @@ struct wpk_forms {
     int count, capacity;
     int width;   /* lanes are numbered from 0 to width - 1 */
     bool narrow; /* indices have 32 bits */
-    bool full; /* a limit was reached, or memory ran out: forms are of no use */
+    bool full;   /* a limit was reached, or memory ran out: forms are of no use */
 };
 
 void wpk_forms_fini(struct wpk_forms *forms);

@@ -20,13 +20,13 @@
 #ifndef WPK_TARGET_C_KERNEL_H
 #define WPK_TARGET_C_KERNEL_H
 
+#include "nest/nest.h"
 #include "target/c/form.h"
 #include "target/c/text.h"
-#include "nest/nest.h"
 
 #define WPK_C_LIVE_MAX 256
 #define WPK_C_STORAGES_MAX 4096
-#define WPK_C_OWN_MAX 32      /* elements along an axis that a thread has apart from one another */
+#define WPK_C_OWN_MAX 32    /* elements along an axis that a thread has apart from one another */
 #define WPK_C_CELLS_MAX 512 /* variables that one storage may become */
 
 /* Where the elements of a tensor lie. Index i of dimension d is at (i - low[d]) * stride[d]. */
@@ -38,10 +38,10 @@ struct wpk_c_storage {
     int64_t size[WPK_RANK_MAX];
     int64_t stride[WPK_RANK_MAX];
     int64_t count; /* of elements, with their padding */
-    bool global;  /* an argument or a literal: visible in every function */
-    bool named;   /* by the text of the function that is printed */
-    int function; /* that declares it, as a number */
-    bool memory;  /* indexed by variables, or in several ways: an array */
+    bool global;   /* an argument or a literal: visible in every function */
+    bool named;    /* by the text of the function that is printed */
+    int function;  /* that declares it, as a number */
+    bool memory;   /* indexed by variables, or in several ways: an array */
     bool heap;
     bool pokes; /* single elements are written */
     int dim;    /* of the lanes of its variables, -1: none */
@@ -52,7 +52,7 @@ struct wpk_c_storage {
     /* Of the first pass: what is left of a thread's indices. If they are numbers, and few, a thread
      * has one element for each; else all up to the largest. */
     int64_t own[WPK_RANK_MAX];
-    int own_count[WPK_RANK_MAX]; /* -1: they are not */
+    int own_count[WPK_RANK_MAX];                 /* -1: they are not */
     int32_t own_at[WPK_RANK_MAX][WPK_C_OWN_MAX]; /* ascending */
     int64_t row_padding; /* elements behind each row of the innermost axis */
     int spaced;          /* dimension each of whose elements is followed by `spacing` more */
@@ -151,6 +151,10 @@ struct wpk_c_value wpk_c_unary(struct wpk_c_kernel *k, const struct wpk_node *no
 struct wpk_c_value wpk_c_select(struct wpk_c_kernel *k, enum wpk_dtype dtype,
                                 const struct wpk_c_value *c, const struct wpk_c_value *a,
                                 const struct wpk_c_value *b);
+/* A rounded float as a byte, `shift` (a byte; NULL: none) above it, within the type. */
+struct wpk_c_value wpk_c_round_to_bytes(struct wpk_c_kernel *k, enum wpk_dtype to,
+                                        const struct wpk_c_value *a,
+                                        const struct wpk_c_value *shift);
 struct wpk_c_value wpk_c_cast(struct wpk_c_kernel *k, enum wpk_dtype to,
                               const struct wpk_c_value *a);
 struct wpk_c_value wpk_c_binary(struct wpk_c_kernel *k, enum wpk_binary op,

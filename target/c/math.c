@@ -64,6 +64,8 @@ static const struct row rows[WPK_C_FUNCTION_COUNT] = {
                       "a >= 0x1p63$F ? 9223372036854775807 : a >= -0x1p63$F ? (i64)a"
                       " : -9223372036854775807 - 1",
                       NULL},
+    [WPK_C_WIDE] = {"i32$X", "$V a", "a[i]", "a", NULL},
+    [WPK_C_NEAREST] = {"i32$X", "$V a", "a[i]", "(i32)__builtin_rint$F(a)", NULL},
 };
 
 /* ---- vectors whose lanes are not computed one by one */
@@ -141,14 +143,23 @@ static const char log_f32_text[] =
     "  p = $V_select(a == 0.0f, $V_of(-__builtin_inff()), p);\n"
     "  return $V_select(a < 0.0f, $V_of(__builtin_nanf(\"\")), p);\n}\n";
 
-/* gcc 12 converts to bytes lane by lane unless it is from i32. A NaN becomes some number. */
+/* In i32: gcc 12 converts to bytes, and on from there, lane by lane unless each is a step of its
+ * own. A NaN becomes some number. */
 #define NARROW(type, low, high)                                                                    \
-    "INLINE " type "$X $V_to_" type "($V a)\n{\n"                                                  \
+    "INLINE i32$X $V_to_" type "($V a)\n{\n"                                                       \
     "  const $V b = $V_min($V_of(" high "), $V_max($V_of(" low "), a));\n"                         \
-    "  return __builtin_convertvector(__builtin_convertvector(b, i32$X), " type "$X);\n}\n"
+    "  return __builtin_convertvector(b, i32$X);\n}\n"
 
 static const char to_u8_text[] = NARROW("u8", "0.0f", "255.0f");
 static const char to_i8_text[] = NARROW("i8", "-128.0f", "127.0f");
+
+/* gcc 12 takes bytes that come from memory lane by lane, unless it does not know that. */
+static const char wide_text[] = "INLINE i32$X $V_wide($V a)\n{\n"
+                                "  HIDE(a);\n  return __builtin_convertvector(a, i32$X);\n}\n";
+
+/* Numbers below 2^22: the last place of such a sum is 1, and its low bits are the integer. */
+static const char nearest_f32_text[] =
+    "INLINE i32$X $V_nearest($V a) { return ($I)(a + 0x1.8p23f) - 0x4b400000; }\n";
 
 /* The texts before all functions: narrow floating types, bit by bit, nearest even. An f64 comes to
  * them in 13 digits, of which the last is set if any digit after it is: it rounds once. */
@@ -194,6 +205,10 @@ static const char *own_text(enum wpk_c_function function, enum wpk_c_type type)
         return type == WPK_C_F32 ? to_u8_text : NULL;
     case WPK_C_TO_I8:
         return type == WPK_C_F32 ? to_i8_text : NULL;
+    case WPK_C_WIDE:
+        return wide_text;
+    case WPK_C_NEAREST:
+        return type == WPK_C_F32 ? nearest_f32_text : NULL;
     default:
         return NULL;
     }
@@ -234,9 +249,10 @@ struct wpk_c_needs wpk_c_function_needs(enum wpk_c_function function, enum wpk_c
 {
     static const enum wpk_c_function calls[] = {WPK_C_OF, WPK_C_MIN, WPK_C_MAX, WPK_C_SELECT};
     static const enum wpk_c_type results[] = {
-        [WPK_C_FROM_F16] = WPK_C_U16, [WPK_C_TO_F16] = WPK_C_U16, [WPK_C_FROM_BF16] = WPK_C_U16,
-        [WPK_C_TO_BF16] = WPK_C_U16,  [WPK_C_TO_I8] = WPK_C_I8,   [WPK_C_TO_U8] = WPK_C_U8,
-        [WPK_C_TO_ODD] = WPK_C_F32,   [WPK_C_TO_I32] = WPK_C_I32, [WPK_C_TO_I64] = WPK_C_I64,
+        [WPK_C_FROM_F16] = WPK_C_U16, [WPK_C_TO_F16] = WPK_C_U16,  [WPK_C_FROM_BF16] = WPK_C_U16,
+        [WPK_C_TO_BF16] = WPK_C_U16,  [WPK_C_TO_I8] = WPK_C_I8,    [WPK_C_TO_U8] = WPK_C_U8,
+        [WPK_C_TO_ODD] = WPK_C_F32,   [WPK_C_TO_I32] = WPK_C_I32,  [WPK_C_TO_I64] = WPK_C_I64,
+        [WPK_C_WIDE] = WPK_C_I32,     [WPK_C_NEAREST] = WPK_C_I32,
     };
     struct wpk_c_needs needs = {0};
     bool own = vector && own_text(function, type) != NULL;

@@ -3,8 +3,8 @@
 #ifndef WPK_TARGET_C_MATH_H
 #define WPK_TARGET_C_MATH_H
 
-#include "target/c/type.h"
 #include "common/buf.h"
+#include "target/c/type.h"
 
 /* The functions that a kernel may call. */
 #define WPK_C_FUNCTION_LIST(X)                                                                     \
@@ -37,7 +37,9 @@
     X(TO_I8, "to_i8")                                                                              \
     X(TO_U8, "to_u8")                                                                              \
     X(TO_I32, "to_i32")                                                                            \
-    X(TO_I64, "to_i64")
+    X(TO_I64, "to_i64")                                                                            \
+    X(WIDE, "wide")                                                                                \
+    X(NEAREST, "nearest")
 
 #define WPK_C_FUNCTION_ENUM(name, text) WPK_C_##name,
 enum wpk_c_function { WPK_C_FUNCTION_LIST(WPK_C_FUNCTION_ENUM) WPK_C_FUNCTION_COUNT };

@@ -31,7 +31,7 @@ static void add_text(struct wpk_kernels *batch, const char *head, const char *ne
     wpk_buf_fini(&text);
 }
 
-static void expect_nests(const char *head, const char *const *nests, int count)
+static void expect_nests(const char *head, const char *const *nests, int count, bool exact)
 {
     static struct wpk_kernels batch; /* large */
     struct wpk_device here;
@@ -42,13 +42,14 @@ static void expect_nests(const char *head, const char *const *nests, int count)
     }
     wpk_rng_seed(&rng, 1);
     batch.flags = WPK_CPU_SET_AVX2;
+    batch.exact = exact;
     for (int i = 0; i < count; i++) {
         add_text(&batch, head, nests[i]);
     }
     wpk_check_kernels(&batch, &rng);
 }
 
-#define EXPECT_NESTS(head, nests) expect_nests(head, nests, sizeof(nests) / sizeof(nests[0]))
+#define EXPECT_NESTS(head, nests) expect_nests(head, nests, sizeof(nests) / sizeof(nests[0]), false)
 
 #define PLANE                                                                                      \
     HEAD "layout X f32[13,21] 0,1\nlayout Y f32[13,21] 0,1\nprogram\ninput X f32[13,21]\n"         \
@@ -261,10 +262,31 @@ static void test_expanded_terms(void **state)
     EXPECT_NESTS(head, nests);
 }
 
+/* Halves round to even, what is beyond a byte becomes its end, and bytes are read again. */
+static void test_quantizers(void **state)
+{
+    (void)state;
+    static const char head[] =
+        HEAD "layout X i32[13,21] 0,1\nlayout Z u8[] \nlayout V i8[13,21] 0,1\n"
+             "layout Y f32[13,21] 0,1\nprogram\ninput X i32[13,21]\ninput Z u8[]\n"
+             "input V i8[13,21]\noutput Y f32[13,21]\n"
+             "Y[i,j] = f32(i32(u8(f32(Z[]) + round(f32(X[i,j]) * 0.5))) - i32(Z[])) * 0.25 + "
+             "f32(i8(round(f32(i32(V[i,j]) * X[i,j]) / 4))) + f32(u8(round(f32(X[i,j]) * 1.5)))\n"
+             "end\nstage Y root\n";
+    static const char *const nests[] = {
+        "serial i\nserial j\n",
+        "serial i\nserial j step 8 guard\nlanes j.1\n",
+        "serial i\nserial j step 16 guard\nunroll j.1 step 4 guard\nlanes j.2\n",
+        "serial i\nserial j step 16 guard\nlanes j.1\n",
+    };
+    expect_nests(head, nests, sizeof(nests) / sizeof(nests[0]), true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tails),
+        cmocka_unit_test(test_quantizers),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_kept_in_the_output),
         cmocka_unit_test(test_loads_outside),

@@ -310,11 +310,13 @@ static void put_narrowed(struct wpk_c_kernel *k, enum wpk_dtype to, const struct
     wpk_c_put(&k->text, "))");
 }
 
-/* An f64, or an integer as an f64, as an f32 that rounds to a narrow type like it. */
-static struct wpk_c_value put_odd(struct wpk_c_kernel *k, const struct wpk_c_value *a, int width)
+/* A function of one operand whose result has another type. */
+static struct wpk_c_value call_to(struct wpk_c_kernel *k, enum wpk_dtype to,
+                                  enum wpk_c_function function, const struct wpk_c_value *a,
+                                  int width)
 {
-    struct wpk_c_value value = wpk_c_begin(&k->text, WPK_F32, width);
-    wpk_c_put_function(&k->text, WPK_C_TO_ODD, wpk_c_type_of(a->dtype), width);
+    struct wpk_c_value value = wpk_c_begin(&k->text, to, width);
+    wpk_c_put_function(&k->text, function, wpk_c_type_of(a->dtype), width);
     wpk_c_put(&k->text, "(");
     wpk_c_put_value(&k->text, a, width);
     wpk_c_put(&k->text, ")");
@@ -343,6 +345,49 @@ static void put_converted(struct wpk_c_kernel *k, enum wpk_c_type to, const stru
     wpk_c_put(&k->text, ")");
 }
 
+/* i32 in lanes, all of them within the type, as bytes. */
+static struct wpk_c_value narrow(struct wpk_c_kernel *k, enum wpk_dtype to,
+                                 const struct wpk_c_value *wide, int width)
+{
+    struct wpk_c_value value = wpk_c_begin(&k->text, to, width);
+    put_converted(k, wpk_c_type_of(to), wide, width);
+    wpk_c_end(&k->text);
+    value.wide = wide->name + 1;
+    return value;
+}
+
+/* Floats in lanes as bytes. They stay in i32, too: what reads them as i32 does so there. */
+static struct wpk_c_value convert_to_bytes(struct wpk_c_kernel *k, enum wpk_dtype to,
+                                           const struct wpk_c_value *a, int width)
+{
+    struct wpk_c_value wide =
+        call_to(k, WPK_I32, to == WPK_U8 ? WPK_C_TO_U8 : WPK_C_TO_I8, a, width);
+    return narrow(k, to, &wide, width);
+}
+
+struct wpk_c_value wpk_c_round_to_bytes(struct wpk_c_kernel *k, enum wpk_dtype to,
+                                        const struct wpk_c_value *a,
+                                        const struct wpk_c_value *shift)
+{
+    struct wpk_c_value low = wpk_c_real(WPK_F32, to == WPK_U8 ? 0 : -128);
+    struct wpk_c_value high = wpk_c_real(WPK_F32, to == WPK_U8 ? 255 : 127);
+    int width = width_of(k, a);
+    if (shift != NULL) {
+        struct wpk_c_value real = wpk_c_cast(k, WPK_F32, shift);
+        low = wpk_c_binary(k, WPK_BINARY_SUB, &low, &real);
+        high = wpk_c_binary(k, WPK_BINARY_SUB, &high, &real);
+        width = width_of(k, &real) > width ? width_of(k, &real) : width;
+    }
+    low = call(k, WPK_C_MAX, &low, a);
+    high = call(k, WPK_C_MIN, &high, &low);
+    struct wpk_c_value wide = call_to(k, WPK_I32, WPK_C_NEAREST, &high, width);
+    if (shift != NULL) {
+        struct wpk_c_value whole = wpk_c_cast(k, WPK_I32, shift);
+        wide = wpk_c_binary(k, WPK_BINARY_ADD, &wide, &whole);
+    }
+    return width > 1 ? narrow(k, to, &wide, width) : wpk_c_cast(k, to, &wide);
+}
+
 static struct wpk_c_value convert(struct wpk_c_kernel *k, enum wpk_dtype to,
                                   const struct wpk_c_value *a)
 {
@@ -357,11 +402,23 @@ static struct wpk_c_value convert(struct wpk_c_kernel *k, enum wpk_dtype to,
     /* f32 cannot represent all of them */
     bool wide = from_type == WPK_C_I32 || from_type == WPK_C_I64;
     if (narrow && (from_type == WPK_C_F64 || (wide && a->dtype != WPK_BOOL))) {
-        x = put_odd(k, &x, width);
+        x = call_to(k, WPK_F32, WPK_C_TO_ODD, &x, width); /* rounds once */
     } else if (narrow && (from_type != WPK_C_F32 || a->dtype == WPK_BOOL)) {
         x = convert(k, WPK_F32, &x);
-    } else if (width > 1 && wpk_dtype_is_float(to) && (a->dtype == WPK_I8 || a->dtype == WPK_U8)) {
-        x = convert(k, WPK_I32, &x); /* gcc 12 has vectors of both steps, and none of the whole */
+    } else if (a->wide > 0 && (to == WPK_I32 || wpk_dtype_is_float(to))) {
+        x = (struct wpk_c_value){
+            .kind = WPK_C_NAME, .dtype = WPK_I32, .width = width, .name = a->wide - 1};
+        if (to == WPK_I32) {
+            return x;
+        }
+    } else if (from_type == WPK_C_F32 && width > 1 && (to == WPK_I8 || to == WPK_U8)) {
+        return convert_to_bytes(k, to, a, width);
+    } else if (width > 1 && (a->dtype == WPK_I8 || a->dtype == WPK_U8) && to != WPK_I8 &&
+               to != WPK_U8 && to != WPK_BOOL) {
+        x = call_to(k, WPK_I32, WPK_C_WIDE, a, width);
+        if (to == WPK_I32) {
+            return x;
+        }
     }
     struct wpk_c_value value = wpk_c_begin(&k->text, to, width);
     if (narrow) {

@@ -285,9 +285,10 @@ static void put_eaches(struct wpk_buf *out)
     for (int w = 1; w < WPK_C_WIDTHS; w++) {
         put_each(1 << w, out);
     }
-    wpk_buf_append_text(out, "#define HIDE_CONSTANT(a)\n#else\n"
-                             "#define HIDE_CONSTANT(a)"
-                             " if (__builtin_constant_p((a)[0])) __asm__(\"\" : \"+v\"(a))\n");
+    wpk_buf_append_text(out,
+                        "#define HIDE(a)\n#define HIDE_CONSTANT(a)\n#else\n"
+                        "#define HIDE(a) __asm__(\"\" : \"+v\"(a))\n"
+                        "#define HIDE_CONSTANT(a) if (__builtin_constant_p((a)[0])) HIDE(a)\n");
     for (int w = 1; w < WPK_C_WIDTHS; w++) {
         wpk_buf_printf(out, "#define EACH%d(r, f) for (int i = 0; i < %d; i++) r[i] = f(i)\n",
                        1 << w, 1 << w);
@@ -336,8 +337,11 @@ void wpk_c_put_prologue(const struct wpk_c_text *t, struct wpk_buf *out)
              "INLINE i64 wpk_limit(i64 a, i64 low, i64 high)"
              " { return a < low ? low : a > high ? high : a; }\n"
              "INLINE i64 wpk_least(i64 a, i64 b) { return a < b ? a : b; }\n"
-             "INLINE i32 wpk_group(const void *p, unsigned long size)"
-             " { i32 a = 0; __builtin_memcpy(&a, p, size); return a; }\n");
+             "INLINE i32 wpk_group(const void *p, unsigned long size)\n{\n"
+             "  i32 a = 0;\n  u16 two = 0;\n"
+             "  if (size != 3) { __builtin_memcpy(&a, p, size); return a; }\n"
+             "  __builtin_memcpy(&two, p, 2);\n" /* in registers: no load waits for two stores */
+             "  return two | (i32)((const unsigned char *)p)[2] << 16;\n}\n");
     wpk_buf_append_text(out, wpk_c_narrow_text());
     wpk_c_put_functions(t, out);
 }

@@ -7,9 +7,9 @@
 #ifndef WPK_TARGET_C_TEXT_H
 #define WPK_TARGET_C_TEXT_H
 
+#include "ir/program.h"
 #include "target/c/form.h"
 #include "target/c/math.h"
-#include "ir/program.h"
 
 #define WPK_C_WIDTHS 7 /* powers of two: 1 to 64 lanes */
 
@@ -25,6 +25,7 @@ struct wpk_c_value {
     int width;      /* of a variable: 1, or the lanes */
     int mask_bytes; /* of a bool in lanes: the size of its elements */
     int name;       /* of a variable: its number */
+    int wide;       /* of bytes in lanes: 1 + the number of the variable that has them in i32; 0 */
     double number;
     struct wpk_form form;
 };

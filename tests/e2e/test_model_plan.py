@@ -13,7 +13,7 @@ import subprocess
 import time
 import xml.etree.ElementTree
 
-from lib import BIN, ROOT, Service, Skip, check, descendants, kill, main, wait_for
+from lib import BIN, ROOT, Service, Skip, check, descendants, kill, main, small_job, wait_for
 from test_model import PYTHON, compare, edit, make_model, read_npy, refused
 
 RUN_MODEL = os.environ.get("WPK_RUN_MODEL", "")
@@ -82,6 +82,22 @@ def check_python(box, **env):
 def test_python(box):
     """The Python package runs the plan: right outputs, errors with names, threads, a fork."""
     check_python(box, WOODPECKER_LIBRARY=LIBRARY)
+
+
+def test_python_tunes(box):
+    """wpk.compile, wpk.op and wpk.Client: tuned from Python, stopped by Ctrl-C, beside a service."""
+    with open(LIBRARY, "rb") as library:
+        if b"__asan_init" in library.read():
+            raise Skip("Python itself has no ASan")
+    folder = make_model(box, "tiny")
+    service = Service(box)
+    service.add_worker()
+    told = subprocess.run([PYTHON, os.path.join(ROOT, "tests/python_tune.py"), os.path.join(folder, "tiny.onnx"),
+                           os.path.join(folder, "x.npy"), os.path.join(folder, "y.npy"), service.url,
+                           box.write("job.json", small_job()), folder], capture_output=True, text=True, check=False,
+                          timeout=280, env={**os.environ, "WOODPECKER_LIBRARY": LIBRARY, "WPK_BIN": BIN,
+                                            "PYTHONDONTWRITEBYTECODE": "1"})
+    check(told.returncode == 0 and "passed" in told.stdout, "Python tunes", told.stdout, told.stderr[-1500:])
 
 
 def test_wheel(box):

@@ -1102,7 +1102,7 @@ def matrices(d, kinds):
 
 @draws("MatMulInteger")
 def matmul_integer(d):
-    a, b, a_zero, b_zero, _ = matrices(d, ("u1", d.pick(NARROW)))
+    a, b, a_zero, b_zero, _ = matrices(d, (d.pick(("u1", "u1", "i1")), d.pick(NARROW)))
     d.exact = True
     d.add(a)
     d.add(b, d.chance(0.8))
@@ -1113,11 +1113,12 @@ def matmul_integer(d):
 
 @draws("QLinearMatMul")
 def qlinear_matmul(d):
-    a, b, a_zero, b_zero, columns = matrices(d, ("u1", d.pick(NARROW)))
+    kind = d.pick(("u1", "u1", "i1"))
+    a, b, a_zero, b_zero, columns = matrices(d, (kind, d.pick(NARROW)))
     d.exact = True
     for array, constant in ((a, False), (scales(d, ()), True), (a_zero, True), (b, d.chance(0.8)),
                             (scales(d, (columns,) if columns else ()), True), (b_zero, True),
-                            (np.float32(d.rng.uniform(0.05, 2)), True), (zero(d, (), "u1"), True)):
+                            (np.float32(d.rng.uniform(0.05, 2)), True), (zero(d, (), kind), True)):
         d.add(array, constant)
 
 
@@ -1143,11 +1144,11 @@ def conv_integer(d):
 @draws("QLinearConv")
 def qlinear_conv(d):
     shape, weights = quantized_window(d)
-    kind = d.pick(NARROW)
+    kind, data = d.pick((("i1", "u1"), ("u1", "u1"), ("i1", "i1")))
     of = (weights[0],) if kind == "i1" and d.chance(0.5) else ()
     d.exact = True
-    for array in (narrow(d, shape, "u1"), scales(d, ()), zero(d, (), "u1"), narrow(d, weights, kind), scales(d, of),
-                  np.zeros(of, "i1") if of else zero(d, (), kind, 0.6), np.float32(d.rng.uniform(0.05, 2)), zero(d, (), "u1")):
+    for array in (narrow(d, shape, data), scales(d, ()), zero(d, (), data), narrow(d, weights, kind), scales(d, of),
+                  np.zeros(of, "i1") if of else zero(d, (), kind, 0.6), np.float32(d.rng.uniform(0.05, 2)), zero(d, (), data)):
         d.add(array, len(d.inputs) > 0)
     if d.chance(0.6):
         d.add(np.asarray(d.rng.integers(-9000, 9000, weights[0]), "i4"), True)
