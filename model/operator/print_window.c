@@ -345,7 +345,7 @@ static void print_average(struct wpk_printer *printer, const struct wpk_graph_wi
     wpk_buf_append_text(printer->text, ")");
 }
 
-/* What is read outside of the input of a maximum: nothing is less. */
+/* The text of the value outside of the input of a maximum: nothing is less. */
 static const char *lowest_of(enum wpk_dtype dtype)
 {
     return wpk_dtype_is_float(dtype) ? " | -inf]" : dtype == WPK_U8 ? " | 0]" : " | -128]";

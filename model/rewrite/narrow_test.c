@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What quantizers pass, and what of them is left; the graphs compute the same as before. */
+/* Quantizers pass nodes that move, and some vanish; the graphs compute the same as before. */
 #include "model/rewrite/narrow.h"
 
 #include "model/onnx/read.h"

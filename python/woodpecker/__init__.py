@@ -24,7 +24,7 @@ _LATER = {"Client": "_client", "Job": "_client", "ServiceError": "_client", "com
 
 
 def __getattr__(name):
-    """What tunes is imported when it is asked for: a plan's run needs none of it."""
+    """Import the tuning half when it is asked for: a plan's run needs none of it."""
     if name not in _LATER:
         raise AttributeError("module %r has no attribute %r" % (__name__, name))
     import importlib

@@ -192,7 +192,7 @@ class Client:
 
 
 class Job:
-    """A job of a service. Its fields are as the service says them: ``job["state"]``.
+    """A job of a service, with fields as the service says them: ``job["state"]``.
 
     Attributes
     ----------
@@ -222,7 +222,7 @@ class Job:
         return self
 
     def watch(self, interval=1.0):
-        """Its fields, each time they change, until it has ended."""
+        """Yield the job's fields, each time they change, until it has ended."""
         last = None
         while True:
             if self._found != last:
@@ -234,7 +234,7 @@ class Job:
             self.refresh()
 
     def trials(self, op=None):
-        """What was tried, as dicts."""
+        """The candidates that were tried, as dicts."""
         return list(self._client._all("/v1/jobs/%s/trials" % self.id, "trials", op=op))
 
     def cancel(self):

@@ -29,7 +29,7 @@ def program(name="wpkctl"):
 
 
 class _Progress:
-    """What a child says while it works: a bar of tqdm if that is installed, else one line of a terminal."""
+    """Shows the lines of a child that works: a bar of tqdm if that is installed, else one line of a terminal."""
 
     def __init__(self, shown):
         self.lines, self.bar = [], None

@@ -51,7 +51,7 @@ MAY_INCLUDE = {
     "model/onnx": ["model/operator"],
     "model/rewrite": ["model/operator"],
     "model/region": ["model/rewrite", "ir/canonical"],
-    "model/plan": ["model/region", "model/onnx", "runtime/model"],
+    "model/plan": ["model/region", "model/onnx", "runtime/model", "ir/instruction"],
     "runtime": ["schema"],
     "runtime/fixture": ["runtime/kernel"],
     "runtime/onnxruntime": ["common"],
