@@ -95,10 +95,20 @@ def _with_ours(providers, provider_options, options):
     return names, settings
 
 
-def install():
+def install(tune="off", plans=None, words=()):
     """Make every later `onnxruntime.InferenceSession` use the provider, also one for which its caller names providers:
     ours comes right before the CPU's. Sessions whose options got devices by `add_provider_for_devices()` stay as they
     are. Where ONNX Runtime is too old, or the library cannot be registered, a warning says so, and all sessions do.
+
+    Parameters
+    ----------
+    tune : str
+        ``off``: plans that are there serve, and what else is called is noted; ``background``: a thread makes plans for
+        it by wpkctl, at the lowest priority; ``now``: a session whose inputs have fixed shapes waits for its plan.
+    plans : str, optional
+        The folder of plans; else $WOODPECKER_PLANS, else ``~/.local/share/woodpecker/plans``.
+    words : list of str
+        More options of `wpkctl tune`, such as ``["--seconds", "600"]``.
 
     Returns
     -------
@@ -108,6 +118,10 @@ def install():
     global _original
     import onnxruntime
 
+    from . import _plans
+
+    if tune not in ("off", "background", "now"):
+        raise ValueError("tune is off, background or now, not %r" % (tune,))
     why = _register(onnxruntime)
     if why:
         warnings.warn(why, RuntimeWarning, stacklevel=2)
@@ -116,11 +130,23 @@ def install():
         return True
     _original = original = onnxruntime.InferenceSession.__init__
 
+    where = _plans.folder(plans)
+    background = _plans.Background(where, words) if tune == "background" else None
+
     @functools.wraps(original)
     def init(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **named):
+        key = ""
         if sess_options is None or not sess_options.has_providers():
-            providers, provider_options = _with_ours(providers, provider_options, _options(sess_options))
+            options = _options(sess_options)
+            key = _plans.note(path_or_bytes, where)
+            if key:
+                options.update(plans=where, model=key)
+            providers, provider_options = _with_ours(providers, provider_options, options)
         original(self, path_or_bytes, sess_options, providers, provider_options, **named)
+        if key and background is not None:
+            background.keys.add(key)
+        if key and tune == "now":
+            _plans.serve_now(self, where, key, words)
 
     onnxruntime.InferenceSession.__init__ = init
     return True

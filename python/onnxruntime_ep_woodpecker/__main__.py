@@ -1,20 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """python -m onnxruntime_ep_woodpecker app.py [args]: runs a program whose sessions use the provider.
 
-`-m module` in place of the file runs a module, as Python's own option does.
+`-m module` in place of the file runs a module, as Python's own option does. `--tune background` before it makes plans.
+`misses` lists shapes that sessions were called with and had no plan for, `misses --tune` makes the plans.
 """
 import os
 import runpy
 import sys
 
-from . import install
+from . import _plans, install
+
+USAGE = """usage: python -m onnxruntime_ep_woodpecker [--tune off|background|now] [-m module | app.py] [args]
+       python -m onnxruntime_ep_woodpecker misses [--tune]"""
+
+
+def misses(tunes):
+    where = _plans.folder()
+    if tunes:
+        for stem in _plans.wants(where):
+            print(stem, "tuned" if _plans.tune(stem) else "has no plan: see its .failed", flush=True)
+    else:
+        _plans.list_wants(where)
+    return 0
 
 
 def main(arguments):
-    if not arguments or (arguments[0] == "-m" and len(arguments) < 2):
-        print("usage: python -m onnxruntime_ep_woodpecker [-m module | app.py] [args]", file=sys.stderr)
+    tune = "off"
+    if arguments[:1] == ["misses"] and arguments[1:] in ([], ["--tune"]):
+        return misses(len(arguments) > 1)
+    if arguments[:1] == ["--tune"] and arguments[1:2] and arguments[1] in ("off", "background", "now"):
+        tune, arguments = arguments[1], arguments[2:]
+    if not arguments or arguments[0].startswith("--") or (arguments[0] == "-m" and len(arguments) < 2):
+        print(USAGE, file=sys.stderr)
         return 2
-    install()
+    install(tune)
     if arguments[0] == "-m":
         sys.argv = arguments[1:]
         sys.path[0] = os.getcwd()

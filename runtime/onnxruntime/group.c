@@ -7,6 +7,7 @@
 struct ep_group {
     struct ort_compute_info info; /* first: ONNX Runtime has a pointer to it */
     struct wpk_twin *twin;
+    struct wpk_plans *plans; /* NULL: there are none */
 };
 
 /* A group has no state besides itself. ONNX Runtime asks for one once it has dropped the constants
@@ -28,12 +29,13 @@ static struct ort_status *compute(struct ort_compute_info *info, void *state,
                                   struct ort_kernel_context *context)
 {
     const struct ep_group *group = (const struct ep_group *)info;
-    return wpk_twin_run(group->twin, context);
+    return wpk_plans_run(group->plans, context) ? NULL : wpk_twin_run(group->twin, context);
 }
 
 struct ort_status *wpk_group_make(const struct wpk_ort *ort, const struct ort_graph *graph,
                                   const struct ort_node *fused,
                                   const struct wpk_twin_options *options,
+                                  const struct wpk_plans_options *plans,
                                   struct ort_compute_info **out)
 {
     struct ep_group *group = calloc(1, sizeof(*group));
@@ -48,6 +50,7 @@ struct ort_status *wpk_group_make(const struct wpk_ort *ort, const struct ort_gr
     if (status != NULL) {
         free(group);
     } else {
+        group->plans = wpk_plans_new(ort, group->twin, plans);
         *out = &group->info;
     }
     return status;
@@ -57,6 +60,7 @@ void wpk_group_release(struct ort_compute_info *info)
 {
     struct ep_group *group = (struct ep_group *)info;
     if (group != NULL) {
+        wpk_plans_free(group->plans);
         wpk_twin_free(group->twin);
         free(group);
     }

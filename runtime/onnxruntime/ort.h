@@ -73,24 +73,25 @@ struct ort_value_info;
 #define ORT_API_LIST(X, S)                                                                         \
     S(0, CreateStatus, (int, const char *))                                                        \
     S(3, CreateEnv, (int, const char *, struct ort_env **))                                        \
-    S(9, Run, (struct ort_session *, const struct ort_run_options *, const char *const *,          \
-      const struct ort_value *const *, size_t, const char *const *, size_t, struct ort_value **))  \
+    S(9, Run,                                                                                      \
+      (struct ort_session *, const struct ort_run_options *, const char *const *,                  \
+       const struct ort_value *const *, size_t, const char *const *, size_t, struct ort_value **)) \
     S(10, CreateSessionOptions, (struct ort_session_options **))                                   \
     S(22, SetSessionLogSeverityLevel, (struct ort_session_options *, int))                         \
     S(23, SetSessionGraphOptimizationLevel, (struct ort_session_options *, int))                   \
     S(24, SetIntraOpNumThreads, (struct ort_session_options *, int))                               \
     S(30, SessionGetInputCount, (const struct ort_session *, size_t *))                            \
-    S(36, SessionGetInputName, (const struct ort_session *, size_t, struct ort_allocator *,        \
-      char **))                                                                                    \
-    S(34, SessionGetOutputTypeInfo, (const struct ort_session *, size_t,                           \
-      struct ort_type_info **))                                                                    \
-    S(48, CreateTensorAsOrtValue, (struct ort_allocator *, const int64_t *, size_t, int,           \
-      struct ort_value **))                                                                        \
-    S(49, CreateTensorWithDataAsOrtValue, (const struct ort_memory_info *, void *, size_t,         \
-      const int64_t *, size_t, int, struct ort_value **))                                          \
+    S(36, SessionGetInputName,                                                                     \
+      (const struct ort_session *, size_t, struct ort_allocator *, char **))                       \
+    S(34, SessionGetOutputTypeInfo, (const struct ort_session *, size_t, struct ort_type_info **)) \
+    S(48, CreateTensorAsOrtValue,                                                                  \
+      (struct ort_allocator *, const int64_t *, size_t, int, struct ort_value **))                 \
+    S(49, CreateTensorWithDataAsOrtValue,                                                          \
+      (const struct ort_memory_info *, void *, size_t, const int64_t *, size_t, int,               \
+       struct ort_value **))                                                                       \
     S(51, GetTensorMutableData, (struct ort_value *, void **))                                     \
-    S(55, CastTypeInfoToTensorInfo, (const struct ort_type_info *,                                 \
-      const struct ort_shape_info **))                                                             \
+    S(55, CastTypeInfoToTensorInfo,                                                                \
+      (const struct ort_type_info *, const struct ort_shape_info **))                              \
     S(57, CreateTensorTypeAndShapeInfo, (struct ort_shape_info **))                                \
     S(58, SetTensorElementType, (struct ort_shape_info *, int))                                    \
     S(59, SetDimensions, (struct ort_shape_info *, const int64_t *, size_t))                       \
@@ -102,10 +103,10 @@ struct ort_value_info;
     S(69, CreateCpuMemoryInfo, (int, int, struct ort_memory_info **))                              \
     S(76, AllocatorFree, (struct ort_allocator *, void *))                                         \
     S(78, GetAllocatorWithDefaultOptions, (struct ort_allocator **))                               \
-    S(90, KernelContext_GetInput, (const struct ort_kernel_context *, size_t,                      \
-      const struct ort_value **))                                                                  \
-    S(91, KernelContext_GetOutput, (struct ort_kernel_context *, size_t, const int64_t *,          \
-      size_t, struct ort_value **))                                                                \
+    S(90, KernelContext_GetInput,                                                                  \
+      (const struct ort_kernel_context *, size_t, const struct ort_value **))                      \
+    S(91, KernelContext_GetOutput,                                                                 \
+      (struct ort_kernel_context *, size_t, const int64_t *, size_t, struct ort_value **))         \
     X(92, ReleaseEnv, void, (struct ort_env *))                                                    \
     X(93, ReleaseStatus, void, (struct ort_status *))                                              \
     X(94, ReleaseMemoryInfo, void, (struct ort_memory_info *))                                     \
@@ -125,25 +126,25 @@ struct ort_value_info;
     S(289, GetValueInfoName, (const struct ort_value_info *, const char **))                       \
     S(290, GetValueInfoTypeInfo, (const struct ort_value_info *, const struct ort_type_info **))   \
     X(291, GetModelEditorApi, const ort_entry *, (void))                                           \
-    X(298, GetKeyValuePairs, void, (const struct ort_pairs *, const char *const **,                \
-      const char *const **, size_t *))                                                             \
+    X(298, GetKeyValuePairs, void,                                                                 \
+      (const struct ort_pairs *, const char *const **, const char *const **, size_t *))            \
     X(300, ReleaseKeyValuePairs, void, (struct ort_pairs *))                                       \
     X(307, HardwareDevice_Type, int, (const struct ort_hardware_device *))                         \
     X(317, GetEpApi, const ort_entry *, (void))                                                    \
     S(318, GetTensorSizeInBytes, (const struct ort_value *, size_t *))                             \
-    S(323, ValueInfo_GetValueProducer, (const struct ort_value_info *, const struct ort_node **,   \
-      size_t *))                                                                                   \
-    S(326, ValueInfo_GetInitializerValue, (const struct ort_value_info *,                          \
-      const struct ort_value **))                                                                  \
-    S(327, ValueInfo_GetExternalInitializerInfo, (const struct ort_value_info *,                   \
-      struct ort_external_info **))                                                                \
+    S(323, ValueInfo_GetValueProducer,                                                             \
+      (const struct ort_value_info *, const struct ort_node **, size_t *))                         \
+    S(326, ValueInfo_GetInitializerValue,                                                          \
+      (const struct ort_value_info *, const struct ort_value **))                                  \
+    S(327, ValueInfo_GetExternalInitializerInfo,                                                   \
+      (const struct ort_value_info *, struct ort_external_info **))                                \
     S(331, ValueInfo_IsConstantInitializer, (const struct ort_value_info *, bool *))               \
     S(334, Graph_GetModelPath, (const struct ort_graph *, const char **))                          \
     S(336, Graph_GetNumOperatorSets, (const struct ort_graph *, size_t *))                         \
     S(337, Graph_GetOperatorSets, (const struct ort_graph *, const char **, int64_t *, size_t))    \
     S(342, Graph_GetNumInitializers, (const struct ort_graph *, size_t *))                         \
-    S(343, Graph_GetInitializers, (const struct ort_graph *, const struct ort_value_info **,       \
-      size_t))                                                                                     \
+    S(343, Graph_GetInitializers,                                                                  \
+      (const struct ort_graph *, const struct ort_value_info **, size_t))                          \
     S(344, Graph_GetNumNodes, (const struct ort_graph *, size_t *))                                \
     S(345, Graph_GetNodes, (const struct ort_graph *, const struct ort_node **, size_t))           \
     S(346, Graph_GetParentNode, (const struct ort_graph *, const struct ort_node **))              \
@@ -156,12 +157,12 @@ struct ort_value_info;
     S(355, Node_GetNumOutputs, (const struct ort_node *, size_t *))                                \
     S(356, Node_GetOutputs, (const struct ort_node *, const struct ort_value_info **, size_t))     \
     S(357, Node_GetNumImplicitInputs, (const struct ort_node *, size_t *))                         \
-    S(358, Node_GetImplicitInputs, (const struct ort_node *, const struct ort_value_info **,       \
-      size_t))                                                                                     \
+    S(358, Node_GetImplicitInputs,                                                                 \
+      (const struct ort_node *, const struct ort_value_info **, size_t))                           \
     S(359, Node_GetNumAttributes, (const struct ort_node *, size_t *))                             \
     S(360, Node_GetAttributes, (const struct ort_node *, const struct ort_attribute **, size_t))   \
-    S(362, OpAttr_GetTensorAttributeAsOrtValue, (const struct ort_attribute *,                     \
-      struct ort_value **))                                                                        \
+    S(362, OpAttr_GetTensorAttributeAsOrtValue,                                                    \
+      (const struct ort_attribute *, struct ort_value **))                                         \
     S(363, OpAttr_GetType, (const struct ort_attribute *, int *))                                  \
     S(364, OpAttr_GetName, (const struct ort_attribute *, const char **))                          \
     S(368, Node_GetEpName, (const struct ort_node *, const char **))                               \
@@ -170,33 +171,37 @@ struct ort_value_info;
     X(371, ExternalInitializerInfo_GetFileOffset, int64_t, (const struct ort_external_info *))     \
     X(372, ExternalInitializerInfo_GetByteSize, size_t, (const struct ort_external_info *))        \
     S(378, GetTensorData, (const struct ort_value *, const void **))                               \
-    S(379, GetSessionOptionsConfigEntries, (const struct ort_session_options *,                    \
-      struct ort_pairs **))
+    S(379, GetSessionOptionsConfigEntries,                                                         \
+      (const struct ort_session_options *, struct ort_pairs **))
 
 /* The same of OrtEpApi. */
 #define ORT_EP_API_LIST(X, S)                                                                      \
-    S(0, CreateEpDevice, (struct ort_ep_factory *, const struct ort_hardware_device *,             \
-      const struct ort_pairs *, const struct ort_pairs *, struct ort_ep_device **))                \
-    S(2, EpGraphSupportInfo_AddNodesToFuse, (struct ort_support_info *,                            \
-      const struct ort_node *const *, size_t, const struct ort_fusion_options *))
+    S(0, CreateEpDevice,                                                                           \
+      (struct ort_ep_factory *, const struct ort_hardware_device *, const struct ort_pairs *,      \
+       const struct ort_pairs *, struct ort_ep_device **))                                         \
+    S(2, EpGraphSupportInfo_AddNodesToFuse,                                                        \
+      (struct ort_support_info *, const struct ort_node *const *, size_t,                          \
+       const struct ort_fusion_options *))
 
 /* The same of OrtModelEditorApi. */
 #define ORT_MODEL_EDITOR_API_LIST(X, S)                                                            \
     S(0, CreateTensorTypeInfo, (const struct ort_shape_info *, struct ort_type_info **))           \
     S(5, CreateValueInfo, (const char *, const struct ort_type_info *, struct ort_value_info **))  \
-    S(6, CreateNode, (const char *, const char *, const char *, const char *const *, size_t,       \
-      const char *const *, size_t, struct ort_attribute **, size_t, struct ort_node **))           \
+    S(6, CreateNode,                                                                               \
+      (const char *, const char *, const char *, const char *const *, size_t, const char *const *, \
+       size_t, struct ort_attribute **, size_t, struct ort_node **))                               \
     S(7, CreateGraph, (struct ort_graph **))                                                       \
     S(9, SetGraphOutputs, (struct ort_graph *, struct ort_value_info **, size_t))                  \
     S(10, AddInitializerToGraph, (struct ort_graph *, const char *, struct ort_value *, bool))     \
     S(11, AddNodeToGraph, (struct ort_graph *, struct ort_node *))                                 \
     S(12, CreateModel, (const char *const *, const int *, size_t, struct ort_model **))            \
     S(13, AddGraphToModel, (struct ort_model *, struct ort_graph *))                               \
-    S(16, CreateModelEditorSessionFromArray, (const struct ort_env *, const void *, size_t,        \
-      const struct ort_session_options *, struct ort_session **))                                  \
+    S(16, CreateModelEditorSessionFromArray,                                                       \
+      (const struct ort_env *, const void *, size_t, const struct ort_session_options *,           \
+       struct ort_session **))                                                                     \
     S(18, ApplyModelToModelEditorSession, (struct ort_session *, struct ort_model *))              \
-    S(19, FinalizeModelEditorSession, (struct ort_session *, const struct ort_session_options *,   \
-      void *))
+    S(19, FinalizeModelEditorSession,                                                              \
+      (struct ort_session *, const struct ort_session_options *, void *))
 
 typedef void (*ort_entry)(void);
 

@@ -16,6 +16,7 @@ struct ep_session {
     const struct wpk_ort *ort;
     struct wpk_arena arena; /* of the entries */
     struct wpk_twin_options options;
+    struct wpk_plans_options plans;
 };
 
 /* ONNX Runtime puts this before a provider's own options. */
@@ -68,9 +69,15 @@ static struct ort_status *read_own_option(struct ep_session *session, const char
     if (strcmp(name, "graph_optimization_level") == 0) {
         return read_number(session->ort, name, value, OPTIMIZE_ALL, &options->optimization_level);
     }
+    bool is_folder = strcmp(name, "plans") == 0;
+    if (is_folder || strcmp(name, "model") == 0) {
+        const char **text = is_folder ? &session->plans.folder : &session->plans.model;
+        *text = wpk_arena_copy_text(&session->arena, value);
+        return *text != NULL ? NULL : wpk_ort_fail(session->ort, "out of memory");
+    }
     return wpk_ort_fail(session->ort,
-                        "%s has no option %s; it has intra_op_num_threads and "
-                        "graph_optimization_level",
+                        "%s has no option %s; it has intra_op_num_threads, "
+                        "graph_optimization_level, plans and model",
                         WPK_EP_NAME, name);
 }
 
@@ -102,6 +109,7 @@ static struct ort_status *read_options(struct ep_session *session,
     session->options.keys = own_keys;
     session->options.values = own_values;
     session->options.entry_count = kept;
+    session->plans.thread_count = session->options.thread_count;
 done:
     ort->ReleaseKeyValuePairs(pairs);
     return status;
@@ -134,8 +142,8 @@ static struct ort_status *compile(struct ort_ep *ep, const struct ort_graph **gr
 {
     struct ep_session *session = (struct ep_session *)ep;
     for (size_t i = 0; i < count; i++) {
-        struct ort_status *status =
-            wpk_group_make(session->ort, graphs[i], fused[i], &session->options, &infos[i]);
+        struct ort_status *status = wpk_group_make(session->ort, graphs[i], fused[i],
+                                                   &session->options, &session->plans, &infos[i]);
         if (status != NULL) {
             release_groups(ep, infos, i);
             return status;

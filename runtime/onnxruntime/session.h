@@ -13,8 +13,7 @@
  *   errors  an unknown option, or one with a wrong value
  */
 struct ort_status *wpk_session_make(const struct wpk_ort *ort,
-                                    const struct ort_session_options *options,
-                                    struct ort_ep **out);
+                                    const struct ort_session_options *options, struct ort_ep **out);
 void wpk_session_release(struct ort_ep *ep);
 
 #endif

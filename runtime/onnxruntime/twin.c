@@ -17,7 +17,8 @@ struct wpk_twin {
     size_t input_count, output_count;
     size_t *taken; /* [taken_count]: inputs that the session takes */
     size_t taken_count;
-    const char **input_names;    /* [taken_count] */
+    const char **input_names;    /* [input_count] */
+    const char **taken_names;    /* [taken_count] */
     const char **output_names;   /* [output_count] */
     struct wpk_extents *outputs; /* [output_count] */
     size_t rank_max;             /* of outputs */
@@ -120,7 +121,7 @@ static struct ort_status *find_taken(struct wpk_twin *twin)
         twin->taken[i] = k;
         names[i] = twin->input_names[k];
     }
-    twin->input_names = names;
+    twin->taken_names = names;
 done:
     return status;
 }
@@ -213,6 +214,36 @@ void wpk_twin_free(struct wpk_twin *twin)
     free(twin);
 }
 
+const char *const *wpk_twin_inputs(const struct wpk_twin *twin, size_t *count)
+{
+    *count = twin->input_count;
+    return twin->input_names;
+}
+
+const char *const *wpk_twin_outputs(const struct wpk_twin *twin, size_t *count)
+{
+    *count = twin->output_count;
+    return twin->output_names;
+}
+
+struct ort_status *wpk_twin_compute(const struct wpk_twin *twin,
+                                    const struct ort_value *const *inputs,
+                                    struct ort_value **outputs)
+{
+    const struct ort_value **taken = calloc(twin->taken_count + 1, sizeof(*taken));
+    if (taken == NULL) {
+        return wpk_ort_fail(twin->ort, "out of memory");
+    }
+    for (size_t i = 0; i < twin->taken_count; i++) {
+        taken[i] = inputs[twin->taken[i]];
+    }
+    struct ort_status *status =
+        twin->ort->Run(twin->session, NULL, twin->taken_names, taken, twin->taken_count,
+                       twin->output_names, twin->output_count, outputs);
+    free(taken);
+    return status;
+}
+
 /* Bind the known outputs to the outer session's. */
 static struct ort_status *bind_outputs(const struct wpk_twin *twin,
                                        struct ort_kernel_context *context, struct run *run)
@@ -282,7 +313,7 @@ static struct ort_status *run_with(const struct wpk_twin *twin, struct ort_kerne
     for (size_t i = 0; i < twin->taken_count; i++) {
         run->taken[i] = run->inputs[twin->taken[i]];
     }
-    WPK_ORT_TRY(ort->Run(twin->session, NULL, twin->input_names, run->taken, twin->taken_count,
+    WPK_ORT_TRY(ort->Run(twin->session, NULL, twin->taken_names, run->taken, twin->taken_count,
                          twin->output_names, twin->output_count, run->outputs));
     for (size_t i = 0; i < twin->output_count; i++) {
         if (!run->is_bound[i]) {

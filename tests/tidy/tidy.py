@@ -54,7 +54,7 @@ MAY_INCLUDE = {
     "model/plan": ["model/region", "model/onnx", "runtime/model", "ir/instruction"],
     "runtime": ["schema"],
     "runtime/fixture": ["runtime/kernel"],
-    "runtime/onnxruntime": ["common"],
+    "runtime/onnxruntime": ["runtime"],
     "runtime/vendor": ["runtime"],
     "runtime/gpu": ["runtime/vendor"],
     "runtime/kernel": ["runtime/gpu"],

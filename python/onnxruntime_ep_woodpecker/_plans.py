@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans of models that sessions of the provider use, in a folder:
+
+    KEY.model           the model's path; KEY.onnx is beside it where a session got bytes
+    KEY-SHAPES.want     shapes that a session was called with and had no plan for, "NAME=EXTENT,..." a line
+    KEY-SHAPES.wpk      the plan for them
+    KEY-SHAPES.said     what a session made of it: whether it serves, and both times
+    KEY-SHAPES.failed   why there is none
+
+KEY stands for the model's bytes.
+"""
+import glob
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+POLL_S = 1.0
+
+
+def folder(given=None):
+    """The folder of plans: that given, else $WOODPECKER_PLANS, else one of the user's."""
+    data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+    return os.path.abspath(given or os.environ.get("WOODPECKER_PLANS") or os.path.join(data, "woodpecker", "plans"))
+
+
+def _digest(model):
+    digest = hashlib.sha256()
+    if isinstance(model, bytes):
+        digest.update(model)
+    else:
+        with open(model, "rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()[:32]
+
+
+def note(model, where):
+    """Remember a session's model.
+
+    Parameters
+    ----------
+    model : str, os.PathLike or bytes
+    where : str
+        The folder of plans.
+
+    Returns
+    -------
+    str
+        The key, or "" where the model or the folder cannot be used: sessions run without plans then.
+    """
+    try:
+        model = model if isinstance(model, bytes) else os.path.abspath(os.fspath(model))
+        key = _digest(model)
+        os.makedirs(where, exist_ok=True)
+        if isinstance(model, bytes):
+            path = os.path.join(where, key + ".onnx")
+            if not os.path.exists(path):
+                _write(path, model)
+            model = path
+        _write(os.path.join(where, key + ".model"), model.encode())
+        return key
+    except (OSError, TypeError):
+        return ""
+
+
+def _write(path, data):
+    part = "%s.%d" % (path, os.getpid())
+    with open(part, "wb") as file:
+        file.write(data)
+    os.replace(part, path)
+
+
+def _read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def wants(where, keys=None):
+    """The paths, without ending, of what is wanted and neither there nor given up."""
+    found = []
+    for path in sorted(glob.glob(os.path.join(where, "*.want"))):
+        stem = path[:-len(".want")]
+        if (keys is None or os.path.basename(stem).split("-")[0] in keys) and not os.path.exists(stem + ".wpk") and \
+                not os.path.exists(stem + ".failed"):
+            found.append(stem)
+    return found
+
+
+def _free_inputs(model):
+    """The inputs that the model's file leaves open."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    from . import _original
+    session = onnxruntime.InferenceSession.__new__(onnxruntime.InferenceSession)
+    (_original or onnxruntime.InferenceSession.__init__)(session, model, options, ["CPUExecutionProvider"])
+    return {value.name for value in session.get_inputs() if any(not isinstance(dim, int) for dim in value.shape)}
+
+
+def tune(stem, words=()):
+    """Make the plan that is wanted, by wpkctl at the lowest priority.
+
+    Returns
+    -------
+    bool
+        Whether it is there.
+    """
+    program = shutil.which("wpkctl", path=os.environ.get("WPK_BIN")) or shutil.which("wpkctl")
+    if program is None:
+        return False
+    lock = stem + ".tuning"
+    try:
+        os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    except FileExistsError:
+        return False  # another process is at it
+    try:
+        model = _read(os.path.join(os.path.dirname(stem), os.path.basename(stem).split("-")[0] + ".model"))
+        free, shapes = _free_inputs(model), []
+        for line in _read(stem + ".want").splitlines():
+            if line.rpartition("=")[0] in free:
+                shapes += ["--shape", line]
+        part = stem + ".part.wpk"
+        told = subprocess.run(["nice", "-n", "19", program, "tune", model, "-o", part, "-q", *shapes, *words],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
+        if told.returncode != 0:
+            _write(stem + ".failed", told.stderr.encode())
+            return False
+        os.replace(part, stem + ".wpk")
+        return True
+    except Exception as reason:  # onnxruntime's own classes, one a code
+        _write(stem + ".failed", str(reason).encode())
+        return False
+    finally:
+        os.unlink(lock)
+
+
+def serve_now(session, where, key, words, seconds=30):
+    """Tune a session's model for its shapes, where these are fixed, and call it until a plan serves or is refused."""
+    import numpy
+
+    types = {"tensor(float)": "f4", "tensor(double)": "f8", "tensor(int64)": "i8", "tensor(int32)": "i4",
+             "tensor(bool)": "?", "tensor(uint8)": "u1", "tensor(int8)": "i1"}
+    feeds = {}
+    for value in session.get_inputs():
+        if value.type not in types or any(not isinstance(dim, int) for dim in value.shape):
+            return
+        feeds[value.name] = numpy.zeros(value.shape, types[value.type])
+    session.run(None, feeds)
+    end = time.monotonic() + seconds
+    while not glob.glob(os.path.join(where, key + "-*.want")) and time.monotonic() < end:
+        time.sleep(0.01)
+    for stem in wants(where, {key}):
+        tune(stem, words)
+    end = time.monotonic() + seconds
+    while not glob.glob(os.path.join(where, key + "-*.said")) and time.monotonic() < end and \
+            not glob.glob(os.path.join(where, key + "-*.failed")):
+        session.run(None, feeds)
+        time.sleep(0.05)
+
+
+class Background:
+    """Tunes what this process's sessions want, one after the other, in a thread that ends with the process."""
+
+    def __init__(self, where, words):
+        self.where, self.words, self.keys = where, words, set()
+        threading.Thread(target=self._work, daemon=True, name="woodpecker-plans").start()
+
+    def _work(self):
+        while True:
+            for stem in wants(self.where, self.keys):
+                tune(stem, self.words)
+            time.sleep(POLL_S)
+
+
+def list_wants(where):
+    """Print what is wanted; returns the number."""
+    found = wants(where)
+    for stem in found:
+        key = os.path.basename(stem).split("-")[0]
+        try:
+            print(_read(os.path.join(where, key + ".model")), _read(stem + ".want").replace("\n", " "), sep="  ")
+        except OSError as reason:
+            print(reason, file=sys.stderr)
+    return len(found)

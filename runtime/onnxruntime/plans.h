@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans that serve calls of a group, one for each set of shapes of the inputs.
+ *
+ *      miss ──▶ wanted ──▶ open ──▶ tried ──▶ serves
+ *                 │          │        └─────▶ refused: it differs, or the twin is as fast
+ *                 │          └──────────────▶ refused: it is of other inputs, or for another CPU
+ *                 └ a file KEY.want says the shapes; somebody writes KEY.wpk
+ *
+ * A thread of the group does all of that. A call only looks up what serves; the first one behind
+ * `open` copies its inputs, on which plan and twin run in turns. A plan is for a whole model: a
+ * group that lacks one of its inputs or outputs refuses it. */
+#ifndef WPK_RUNTIME_ONNXRUNTIME_PLANS_H
+#define WPK_RUNTIME_ONNXRUNTIME_PLANS_H
+
+#include "runtime/onnxruntime/twin.h"
+
+struct wpk_plans;
+
+/* Where plans are. */
+struct wpk_plans_options {
+    const char *folder; /* NULL: there are no plans */
+    const char *model;  /* the first part of the files' names: stands for the model's bytes */
+    int thread_count;   /* of a run; 0: as many as the plan was made for */
+};
+
+/* Watch for plans of a group.
+ *   owns    caller calls wpk_plans_free before the twin ends; NULL: there are none */
+struct wpk_plans *wpk_plans_new(const struct wpk_ort *ort, const struct wpk_twin *twin,
+                                const struct wpk_plans_options *options);
+void wpk_plans_free(struct wpk_plans *plans);
+
+/* Compute the group's outputs by the plan for these shapes; false: the twin has to. */
+bool wpk_plans_run(struct wpk_plans *plans, struct ort_kernel_context *context);
+
+#endif

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans in sessions of the provider of ONNX Runtime:
+
+    onnxruntime_plans.py FOLDER
+
+FOLDER is for files. WOODPECKER_ONNXRUNTIME_LIBRARY names the library, WPK_BIN the folder of wpkctl. Ends with 0 if
+everything is as it should be.
+"""
+import glob
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+import onnxruntime as ort  # noqa: E402
+import onnxruntime_ep_woodpecker as ep  # noqa: E402
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+FOLDER = sys.argv[1]
+WORDS = ["--candidates", "1", "--data", os.path.join(FOLDER, "history")]
+WAIT_S = 200
+
+
+def model(factor, extent="n"):
+    """Many small nodes, which one kernel computes: a plan is faster for sure."""
+    nodes, at = [], "x"
+    for i in range(12):
+        nodes.append(helper.make_node("Mul", [at, "f"], ["m%d" % i]))
+        nodes.append(helper.make_node("Tanh" if i % 2 else "Relu", ["m%d" % i], ["y" if i == 11 else "t%d" % i]))
+        at = "t%d" % i
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [extent, 64])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [extent, 64])],
+                              [numpy_helper.from_array(np.float32(factor), "f")])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    made.ir_version = 9
+    onnx.checker.check_model(made)
+    return made.SerializeToString()
+
+
+def session(made):
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    return ort.InferenceSession(made, options)
+
+
+def said(where, call):
+    """What a session made of its plan, while it is called."""
+    end = time.monotonic() + WAIT_S
+    while not glob.glob(where + "/*.said") and time.monotonic() < end:
+        assert not glob.glob(where + "/*.failed"), open(glob.glob(where + "/*.failed")[0], encoding="utf-8").read()
+        call()
+        time.sleep(0.02)
+    with open(glob.glob(where + "/*.said")[0], encoding="utf-8") as file:
+        return file.read()
+
+
+def check(ours, plain, x):
+    found, wanted = ours.run(None, {"x": x})[0], plain.run(None, {"x": x})[0]
+    assert np.allclose(found, wanted, atol=1e-5), np.abs(found - wanted).max()
+
+
+def main():
+    x, made = np.linspace(-2, 2, 320, dtype=np.float32).reshape(5, 64), model(1.25)
+    plain, other = session(made), session(model(0.5))
+
+    # In the background: the first calls run on the twin, later ones on the plan.
+    where = os.path.join(FOLDER, "plans")
+    assert ep.install(tune="background", plans=where, words=WORDS)
+    ours = session(made)
+    assert said(where, lambda: check(ours, plain, x)).startswith("serves"), said(where, None)
+    check(ours, plain, x)
+    check(ours, plain, x[:3])  # other shapes are noted
+    threads = [threading.Thread(target=lambda: [check(ours, plain, x) for _ in range(50)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    check(ours, plain, np.full_like(x, np.nan)[:0])
+    plan, = glob.glob(where + "/*.wpk")
+    ep.uninstall()
+
+    # A plan that is there serves another session; shapes that none is for are listed.
+    quiet = os.path.join(FOLDER, "quiet")
+    os.mkdir(quiet)
+    shutil.copy(plan, quiet)
+    assert ep.install(plans=quiet)
+    ours = session(made)
+    assert said(quiet, lambda: check(ours, plain, x)).startswith("serves")
+    check(ours, plain, x[:2])
+    time.sleep(0.5)
+    told = subprocess.run([sys.executable, "-m", "onnxruntime_ep_woodpecker", "misses"], capture_output=True, text=True,
+                          check=True, env={**os.environ, "WOODPECKER_PLANS": quiet, "PYTHONPATH": sys.path[0]})
+    assert "x=2,64" in told.stdout and "x=5,64" not in told.stdout, told.stdout
+    ep.uninstall()
+
+    # One of another model, and one that is damaged, serve nothing.
+    for name, change in (("other", None), ("damaged", b"\0" * 100)):
+        folder = os.path.join(FOLDER, name)
+        ep.install(plans=folder)
+        ours = session(model(0.5))
+        check(ours, other, x)
+        end = time.monotonic() + 10
+        while not glob.glob(folder + "/*.want") and time.monotonic() < end:
+            time.sleep(0.02)
+        target = glob.glob(folder + "/*.want")[0][:-len(".want")] + ".wpk"
+        with open(plan, "rb") as file:
+            data = file.read()
+        with open(target + ".part", "wb") as file:
+            file.write(data if change is None else data[:200] + change + data[300:])
+        os.rename(target + ".part", target)
+        assert said(folder, lambda: check(ours, other, x)).startswith("refused"), said(folder, None)
+        check(ours, other, x)
+        ep.uninstall()
+
+    # A session that waits for its plan.
+    now = os.path.join(FOLDER, "now")
+    assert ep.install(tune="now", plans=now, words=WORDS)
+    ours = session(model(1.25, 5))
+    assert said(now, lambda: check(ours, plain, x)).startswith("serves")
+    check(ours, plain, x)
+    ep.uninstall()
+
+    # A folder that cannot be used: sessions run without plans.
+    assert ep.install(plans="/proc/none")
+    check(session(made), plain, x)
+    ep.uninstall()
+    print("passed")
+
+
+main()
