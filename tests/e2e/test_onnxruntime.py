@@ -15,7 +15,7 @@ def run(*words, **env):
         if b"__asan_init" in library.read():
             raise Skip("Python itself has no ASan")
     told = subprocess.run([PYTHON, *words], capture_output=True, text=True, check=False, timeout=1000,
-                          env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **env})
+                          env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "WOODPECKER_PLANS": "/proc/none", **env})
     check(told.returncode == 0, " ".join(words), told.stdout[-1500:], told.stderr[-1500:])
     return told.stdout
 
