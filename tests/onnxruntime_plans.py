@@ -49,7 +49,7 @@ def session(made):
 
 
 def said(where, call):
-    """What a session made of its plan, while it is called."""
+    """Call a session until it has tried its plan: the text that says what came of it."""
     end = time.monotonic() + WAIT_S
     while not glob.glob(where + "/*.said") and time.monotonic() < end:
         assert not glob.glob(where + "/*.failed"), open(glob.glob(where + "/*.failed")[0], encoding="utf-8").read()
