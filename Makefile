@@ -55,7 +55,7 @@ test-all: all ## every test with gcc, clang, ASan and TSan, and the simulator's 
 
 wheel: all ## the Python packages, into build/wheel/
 	@$(SETUP) wheel
-	@python/make_wheel.sh build build/wheel
+	@python/make_wheel.sh build build/wheel tune
 
 test-onnx: all ## ONNX's node tests, each interpreted, then tuned: passed, refused, wrong (half an hour)
 	@$(SETUP) test

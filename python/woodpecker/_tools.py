@@ -15,17 +15,37 @@ STOP_S = 600  # for the end of a search that was stopped: each operator still ge
 
 
 def program(name="wpkctl"):
-    """The path of one of Woodpecker's programs: that of $WPK_BIN, else of PATH.
+    """The path of one of Woodpecker's programs: that of $WPK_BIN, else of the package woodpecker_tune, else of PATH.
 
     Raises
     ------
     NotFound
     """
-    folder = os.environ.get("WPK_BIN")
+    folder, package = os.environ.get("WPK_BIN"), _package()
+    if folder is None and package is not None:
+        folder = package.folder()
     found = shutil.which(os.path.join(folder, name)) if folder else shutil.which(name)
     if found is None:
-        raise NotFound("%s is not in %s: plans are run here, not tuned" % (name, folder or "PATH"), "ENOENT")
+        raise NotFound("%s is not in %s: plans are run here, not tuned; pip install 'woodpecker[tune]'" %
+                       (name, folder or "PATH"), "ENOENT")
     return found
+
+
+def _package():
+    try:
+        import woodpecker_tune
+    except ImportError:
+        return None
+    return woodpecker_tune
+
+
+def environment():
+    """The environment of programs: at the end of PATH the linker of ziglang, if that is installed."""
+    package = _package()
+    if package is None:
+        return dict(os.environ)
+    path = os.environ.get("PATH", os.defpath)
+    return {**os.environ, "PATH": path + os.pathsep + package.linker_folder(), "WPK_PYTHON": sys.executable}
 
 
 class _Progress:
@@ -72,7 +92,8 @@ def call(*words, shown=False):
         With what it says, if it fails.
     """
     child = subprocess.Popen([program(), *map(os.fspath, words)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True)
+                             stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
+                             env=environment())
     progress, out, interrupted = _Progress(shown), [], False
     readers = [threading.Thread(target=lambda: out.append(child.stdout.read()), daemon=True),
                threading.Thread(target=lambda: [progress.say(line.rstrip()) for line in child.stderr], daemon=True)]
