@@ -2,9 +2,8 @@
 #include "ir/derive/rewriting.h"
 
 #include "ir/data_index.h"
-#include "ir/derive/contraction.h"
 #include "ir/derive/extract.h"
-#include "ir/derive/winograd_choice.h"
+#include "ir/derive/winograd.h"
 
 #include <math.h>
 #include <stdio.h>

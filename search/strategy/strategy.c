@@ -2,9 +2,9 @@
 /* The course of a search, which all strategies share. */
 #include "search/strategy/strategy.h"
 
-#include "common/real.h"
+#include "common/format.h"
 #include "search/model/prior.h"
-#include "search/strategy/hints.h"
+#include "search/strategy/seen.h"
 #include "search/strategy/strategies.h"
 
 #include <math.h>

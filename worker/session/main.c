@@ -6,7 +6,6 @@
 #include "common/log.h"
 #include "common/machine.h"
 #include "common/notify.h"
-#include "common/process_limits.h"
 #include "target/codegen.h"
 #include "target/gpu/nvrtc.h"
 #include "worker/engine/gpu_device.h"
