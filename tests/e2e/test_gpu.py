@@ -11,6 +11,7 @@ from gpu import (CLASS, EMULATED, EXAMPLE, NAMED_CLASS, PRODUCT, PROGRAMS, SOFTM
                  need_vendors, order, recorded, state_of)
 from lib import CONVOLUTION, Service, Skip, check, check_tune_json, descendants, kill, main, need, wait_for
 
+
 def test_tune_get_and_run(box):
     need_compiler(box)
     job = box.write("job.json", job_of([PRODUCT, SOFTMAX]))
@@ -40,6 +41,7 @@ def test_tune_get_and_run(box):
     again = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json"))["kernels"]
     check(all(k["from_history"] for k in again), "history answers the second time", again)
 
+
 def test_a_toolkit_of_its_own(box):
     """NVRTC and ptxas are looked for where the option says, or the environment, and nowhere else."""
     need_compiler(box)
@@ -60,6 +62,7 @@ def test_a_toolkit_of_its_own(box):
     box.env["WPK_CUDA_DIR"] = toolkit
     tuned = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json"))["kernels"][0]
     check(tuned["provider"] == "cuda", "wpkctl's worker and builder find it", tuned)
+
 
 def test_a_gpu_by_its_number(box):
     """For wpk the emulated driver under NVIDIA's name is a GPU: its kernels count as timed and answer exactly. Kernels
@@ -95,6 +98,7 @@ def test_a_gpu_by_its_number(box):
         code, out, err = box.run("wpkctl", "run", box.write("changed.so.choice", json.dumps(changed)), "--random")
         check(code != 0 and why in out + err, "no PTX runs that was not tested", out, err)
 
+
 def test_schedules_by_hand(box):
     """The schedules of examples/gpu are right, but for the two large ones, which take seconds and are not built here."""
     need_compiler(box)
@@ -103,6 +107,7 @@ def test_schedules_by_hand(box):
         record = json.loads(box.ctl("build", os.path.join(folder, name + ".schedule"), *EMULATED, "--json", "-o", box.path("k.so")))
         check(record["outcome"] == "ok" and record["launch"]["registers"] <= registers, "it is right", name, record["launch"], registers)
         check(record["launch"]["local_bytes"] == 0, "and nothing is spilled", name, record)
+
 
 PADDED = """#layouts any
 #op input X f32[8,64]
@@ -130,6 +135,7 @@ block.x i
 thread.x j
 """
 
+
 def test_padding(box):
     """Launches take pointers behind the padding of arguments and of scratch."""
     need_compiler(box)
@@ -139,6 +145,7 @@ def test_padding(box):
         with open(box.path("k.so"), "rb") as file:
             plan = file.read().split(b'{"version":5,"architecture"')[1].split(b"\n")[0].decode()
         check('{"tensor":0,"offset":12}' in plan and '{"tensor":1,"offset":520}' in plan, "offsets are in the plan", by, plan)
+
 
 def test_by_halide(box):
     """Halide replays the nest that CUDA C was printed of, and prints it as its own program."""
@@ -161,6 +168,7 @@ def test_by_halide(box):
     ahead = box.write("ahead.schedule", ahead)
     code, out, err = box.run("wpkctl", "build", ahead, *EMULATED)
     check(code != 0 and "leave depth out" in out + err, "what Halide lacks is refused", out, err)
+
 
 def test_a_search_by_halide(box):
     """A job that pins the back end is searched with it, and no worker's search has it otherwise."""
@@ -188,6 +196,7 @@ def test_a_search_by_halide(box):
                                      " GROUP BY provider"))
     check(tried == {"halide-cuda": 3, "cuda": 3}, "each trial is its back end's", tried)
 
+
 def test_winograd(box):
     """Winograd's matrices are literals of the program: constants in the kernel. The constants are prepared in f64."""
     need_compiler(box)
@@ -200,6 +209,7 @@ def test_winograd(box):
     check("passed" in box.ctl("run", path, "--random", "--check"), "the kernel runs")
     code = box.ctl("get", "small", "--data", box.data, "--cuda", "-o", "-")
     check(code.count("__global__") == 3, "there are three launches: to the points, products, and back", code[:3000])
+
 
 def test_parts(box):
     """Blocks that share a tile's terms: the last one adds the parts up, and the next call begins with tickets of 0."""
@@ -214,6 +224,7 @@ def test_parts(box):
     check("passed" in box.ctl("run", path, "--random", "--check"), "the kernel runs")
     code = box.ctl("get", "mm", "--data", box.data, "--cuda", "-o", "-")
     check(code.count("__global__") == 1 and "atomicInc" in code, "it is one launch", code[:3000])
+
 
 def test_layouts(box):
     """With free layouts the channels of a convolution's tensors may be last."""
@@ -230,6 +241,7 @@ def test_layouts(box):
     check(cold["kernels"][0]["candidates"] == {"measured": 3, "failed": 0}, "and all run cold", cold)
     check(not cold["kernels"][0]["timed"], "which is not timed, either", cold)
     check(re.search(r"^layout t0 .* 0,2,3,1", said, re.MULTILINE), "its input has the channels last", said[:2000])
+
 
 def test_service(box):
     """A job for GPUs waits where CPUs work alone; what an emulated GPU found is no other's."""
@@ -261,6 +273,7 @@ def test_service(box):
     check("%s, 8192 MiB, driver 12.9" % CLASS in said, "wpkctl shows both, and its memory", said)
     service.stop()
 
+
 def test_builders_and_runners(box):
     """One machine compiles and has no GPU, the other has one and no compiler."""
     need_compiler(box)
@@ -275,6 +288,7 @@ def test_builders_and_runners(box):
     wait_for("it is done", lambda: state_of(service, job)["state"] in ("done", "failed"), 120)
     check(state_of(service, job)["state"] == "done", "both together do it", state_of(service, job))
     service.stop()
+
 
 def test_kills(box):
     """kill -9 of each process once: the same trials are recorded as without."""
@@ -303,22 +317,24 @@ def test_kills(box):
     check(recorded(box) == wanted, "the same trials are recorded", recorded(box), wanted)
     service.stop()
 
+
 def test_bad_inputs(box):
     need(*PROGRAMS)
     job = box.write("job.json", dict(job_of([PRODUCT]), target={"kind": "cuda", "threads": 2}))
     code, _, said = box.run("wpkctl", "tune", job, *EMULATED, "--data", box.data)
     check(code == 2 and "job.json:" in said and "threads" in said, "a GPU's kernel has one thread", said)
-    for options, words in ((("--gpu", "7 8", "--check"), "not a value"),
+    for options, words in ((("--gpu", "7 8", "--check"), "is no value"),
                            (("--cpu", *EMULATED, "--coordinator", "ipc:///x"), "two workers"),
                            (("--arch", "sm_90", "--coordinator", "ipc:///x"), "--build-only"),
                            (("--cpu", "--check"), "--check is about a GPU"),
-                           ((*EMULATED, "--cuda-dir", "there", "--check"), "not a value")):
+                           ((*EMULATED, "--cuda-dir", "there", "--check"), "absolute path")):
         code, _, said = box.run("wpk-worker", *options)
         check(code == 2 and words in said, "refused with words", options, said)
     if not os.path.exists("/dev/nvidia0"):
         code, said, _ = box.run("wpk-worker", "--gpu", "0", "--check")
         check(code == 1 and re.search("device +none: .*--gpu emulated", said), "there is none, and what to do", said)
         check(re.search("(?s)^compiler .*\nptxas .*\ncudnn .*\ndevice ", said), "the rest is listed all the same", said)
+
 
 def test_a_builder_is_checked(box):
     need_compiler(box)
@@ -328,6 +344,7 @@ def test_a_builder_is_checked(box):
     for architecture, words in (("sm_9", "is no architecture"), ("sm_51", "does not know sm_51")):
         code, said, _ = box.run(*builder, architecture)
         check(code == 1 and re.search("builds for +none: .*" + words, said), "for an architecture of NVRTC's", said)
+
 
 if __name__ == "__main__":
     main(globals())
