@@ -53,42 +53,6 @@ struct wpk_course {
     int best; /* the fastest of them, -1: none has a time */
 };
 
-struct wpk_strategy_class {
-    const char *name;    /* "random", "ga" */
-    const char *version; /* "ga-5" */
-    const char *summary;
-    const struct wpk_strategy_option *options; /* [option_count] */
-    int option_count;
-    int ahead;    /* asks under way that an ask does not wait for */
-    bool keeps;   /* trials */
-    bool is_slow; /* it learns a model: an ask takes milliseconds */
-    bool takes_prior;
-    bool takes_relatives; /* its first option says how many constructed candidates come before those
-                             of other shapes */
-    /* The number of the first asks that construction gives, and of these every `drawn`-th that is
-     * drawn at random, 0: none; NULL: no such asks. */
-    int (*first)(const struct wpk_course *course, int *drawn);
-    /* Create the state of a strategy that was never asked; NULL: it has none.
-     *   owns    caller calls free
-     *   errors  WPK_ENOMEM */
-    wpk_err (*make)(const struct wpk_course *course, void **state);
-    void (*free)(void *state);
-    /* Propose a candidate that is legal and not seen.
-     *   errors  WPK_EEXHAUSTED it found none: one is drawn at random; WPK_ENOMEM: `state` is as
-     *           before. `course->rng` may have changed: the caller takes that back */
-    wpk_err (*propose)(void *state, struct wpk_course *course, struct wpk_candidate *out);
-    /* Learn from the trial that was kept last, or, if the class keeps none, from this one; NULL:
-     * there is nothing to learn. */
-    void (*learn)(void *state, struct wpk_course *course, const struct wpk_course_trial *trial);
-    /* The policy that it has learnt; NULL: it learns none. */
-    const struct wpk_network *(*policy)(const void *state);
-    /* Append the state to a snapshot, and read it into one just made; NULL: there is none. State
-     * that can be computed from the trials need not be saved: `load` finds them in the course. */
-    void (*save)(const void *state, struct wpk_buf *out);
-    wpk_err (*load)(void *state, const struct wpk_course *course,
-                    struct wpk_snapshot_reader *reader);
-};
-
 /* All strategies, in the order in which they are listed; each has a class wpk_strategy_NAME. */
 #define WPK_STRATEGY_LIST(X)                                                                       \
     X(auto) X(construct) X(random) X(ga) X(anneal) X(mcmc) X(bayes) X(rl) X(nearest)
