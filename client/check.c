@@ -4,6 +4,7 @@
 #include "client/command.h"
 #include "client/job_file.h"
 #include "client/run_model.h"
+#include "client/session.h"
 #include "common/format.h"
 #include "common/json.h"
 #include "common/machine.h"
@@ -41,6 +42,44 @@ struct check {
     struct wpk_session_options session; /* whose workers are looked for; no server: none */
     int worker_count;                   /* of the job's kind that are ready; -1: not known */
 };
+
+static bool is_ready(const struct wpk_api_worker *worker, const char *kind)
+{
+    size_t length = strlen(kind);
+
+    return strcmp(worker->state, "ready") == 0 && strncmp(worker->device, kind, length) == 0 &&
+           worker->device[length] == '/';
+}
+
+/* Count the service's workers of the kind that are ready.
+ *   errors  those of wpk_session_open, wpk_list_fetch and wpk_api_decode_workers */
+static wpk_err show_workers(const struct wpk_command_context *context,
+                            const struct wpk_session_options *options, const char *kind, int *out,
+                            struct wpk_diag *diag)
+{
+    struct wpk_session session = {0};
+    struct wpk_buf body = {.size_max = WPK_HTTP_REPLY_MAX};
+    struct wpk_arena arena;
+    struct wpk_api_worker *workers = NULL;
+    int count = 0;
+
+    wpk_arena_init(&arena, SIZE_MAX);
+    wpk_err err = wpk_session_open(context, options, &session, diag);
+    if (err == WPK_OK) {
+        err = wpk_list_fetch(&session, "/v1/workers", "", "workers", WPK_API_LIST_MAX, &body, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_api_decode_workers(&body, &arena, &workers, &count, diag);
+    }
+    *out = 0;
+    for (int i = 0; err == WPK_OK && i < count; i++) {
+        *out += is_ready(&workers[i], kind);
+    }
+    wpk_buf_fini(&body);
+    wpk_session_close(&session);
+    wpk_arena_fini(&arena);
+    return err;
+}
 
 /* Bandwidth is shared by the cores, arithmetic is not. */
 static double roofline_ns(const struct check *check, const struct wpk_cost *cost,
@@ -290,8 +329,8 @@ enum wpk_exit wpk_command_check(struct wpk_invocation *call)
     check.worker_count = -1;
     if (err == WPK_OK && (check.session.given.server != NULL || check.session.data_dir != NULL)) {
         check.session.need = WPK_SESSION_RUNNING;
-        err = wpk_check_workers(call->context, &check.session, check.job.kind, &check.worker_count,
-                                &call->diag);
+        err = show_workers(call->context, &check.session, check.job.kind, &check.worker_count,
+                           &call->diag);
         print_workers(&check);
     }
     if (err == WPK_OK) {

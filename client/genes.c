@@ -8,7 +8,6 @@
 #include "ir/notation/definition.h"
 #include "ir/notation/notation.h"
 #include "search/back_end.h"
-#include "search/rules.h"
 #include "search/variant.h"
 
 #include <stdio.h>

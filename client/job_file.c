@@ -4,7 +4,6 @@
 #include "common/fs.h"
 #include "common/suggest.h"
 #include "ir/notation/definition.h"
-#include "search/model/prior.h"
 #include "search/strategy/strategy.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "common/suggest.h"
 #include "ir/canonical/canonical.h"
 #include "ir/notation/definition.h"
-#include "search/pin.h"
+#include "search/mask.h"
 #include "search/variant.h"
 
 #include <stdio.h>

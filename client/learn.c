@@ -3,14 +3,13 @@
  * A prior is written only if the operators that were left out say that it is better than none. */
 #include "client/command.h"
 #include "client/find.h"
-#include "client/output.h"
 #include "client/session.h"
 #include "client/show.h"
 #include "client/trial_list.h"
 #include "common/crypto.h"
+#include "common/format.h"
 #include "common/fs.h"
 #include "common/json.h"
-#include "common/real.h"
 #include "ir/notation/notation.h"
 #include "search/strategy/teach.h"
 

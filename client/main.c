@@ -3,7 +3,7 @@
 #include "client/command.h"
 #include "common/format.h"
 #include "common/fs.h"
-#include "common/process_limits.h"
+#include "common/machine.h"
 #include "common/suggest.h"
 #include "target/gpu/nvrtc.h"
 

@@ -5,7 +5,6 @@
 #include "client/command.h"
 #include "client/output.h"
 #include "client/trial_list.h"
-#include "common/format.h"
 #include "common/fs.h"
 
 #include <inttypes.h>

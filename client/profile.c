@@ -5,11 +5,9 @@
 #include "client/plan_shape.h"
 #include "client/run_model.h"
 #include "common/clock.h"
-#include "common/format.h"
 #include "common/fs.h"
 #include "common/json.h"
 #include "common/machine.h"
-#include "ir/cost.h"
 
 #include <math.h>
 #include <stdio.h>

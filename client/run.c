@@ -4,7 +4,6 @@
 #include "client/command.h"
 #include "client/find.h"
 #include "client/job_file.h"
-#include "client/output.h"
 #include "client/run_model.h"
 #include "client/run_tensors.h"
 #include "common/fs.h"

@@ -63,12 +63,6 @@ WPK_MUST_CHECK wpk_err wpk_check_model(const struct wpk_command_context *context
 
 /* Which workers of a service a job would find. */
 
-/* Count the service's workers of the kind that are ready.
- *   errors  those of wpk_session_open, wpk_list_fetch and wpk_api_decode_workers */
-WPK_MUST_CHECK wpk_err wpk_check_workers(const struct wpk_command_context *context,
-                                         const struct wpk_session_options *options,
-                                         const char *kind, int *out, struct wpk_diag *diag);
-
 /* Lists the faults of an operator that verification would not see. wpk-runner finds them, because
  * it also verifies. */
 

@@ -2,11 +2,13 @@
 #include "client/session.h"
 
 #include "client/follow.h"
+#include "common/clock.h"
 #include "common/crypto.h"
 #include "common/fs.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define PATH_SIZE_MAX 4096
 
@@ -156,4 +158,29 @@ wpk_err wpk_session_ask_job(struct wpk_session *session, const char *id, const c
     snprintf(path, sizeof(path), "/v1/jobs/%s%s", id, action);
     wpk_err err = wpk_session_ask(session, path, action[0] != '\0' ? "" : NULL, reply, diag);
     return err != WPK_OK ? err : wpk_api_decode_job(&reply->body, arena, out, diag);
+}
+
+bool wpk_patience_lost(wpk_err err)
+{
+    return err == WPK_ECLOSED || err == WPK_ETIMEDOUT || err == WPK_EBUSY;
+}
+
+bool wpk_patience_wait(struct wpk_patience *patience)
+{
+    uint64_t now_ns = wpk_clock_now_ns(wpk_clock_system());
+
+    if (patience->lost_ns == 0) {
+        patience->lost_ns = now_ns;
+        patience->pause_ms = WPK_PATIENCE_FIRST_MS;
+    } else if (now_ns - patience->lost_ns > WPK_PATIENCE_S * WPK_NS_PER_S) {
+        return false;
+    }
+    (void)nanosleep(&(struct timespec){.tv_sec = patience->pause_ms / 1000,
+                                       .tv_nsec = patience->pause_ms % 1000 * 1000000L},
+                    NULL);
+    patience->pause_ms += patience->pause_ms / 2;
+    if (patience->pause_ms > WPK_PATIENCE_LONGEST_MS) {
+        patience->pause_ms = WPK_PATIENCE_LONGEST_MS;
+    }
+    return true;
 }

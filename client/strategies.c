@@ -12,13 +12,12 @@ static void put_json(struct wpk_json_writer *w)
     wpk_json_begin_array(w, "strategies");
     for (int i = 0; wpk_strategy_at(i) != NULL; i++) {
         const struct wpk_strategy_class *class = wpk_strategy_at(i);
-        int count = 0;
-        const struct wpk_strategy_option *option = wpk_strategy_options(class, &count);
+        const struct wpk_strategy_option *option = class->options;
         wpk_json_begin_object(w, NULL);
-        wpk_json_put_text(w, "name", wpk_strategy_name(class));
-        wpk_json_put_text(w, "summary", wpk_strategy_summary(class));
+        wpk_json_put_text(w, "name", class->name);
+        wpk_json_put_text(w, "summary", class->summary);
         wpk_json_begin_array(w, "options");
-        for (int k = 0; k < count; k++) {
+        for (int k = 0; k < class->option_count; k++) {
             wpk_json_begin_object(w, NULL);
             wpk_json_put_text(w, "name", option[k].name);
             wpk_json_put_text(w, "help", option[k].help);
@@ -39,13 +38,11 @@ static void add_rows(struct wpk_text_table *table)
     wpk_text_table_add(table, (const char *const[]){"strategy", "default", "range", "what"});
     for (int i = 0; wpk_strategy_at(i) != NULL; i++) {
         const struct wpk_strategy_class *class = wpk_strategy_at(i);
-        int count = 0;
-        const struct wpk_strategy_option *option = wpk_strategy_options(class, &count);
-        wpk_text_table_add(table, (const char *const[]){wpk_strategy_name(class), "", "",
-                                                        wpk_strategy_summary(class)});
-        for (int k = 0; k < count; k++) {
+        const struct wpk_strategy_option *option = class->options;
+        wpk_text_table_add(table, (const char *const[]){class->name, "", "", class->summary});
+        for (int k = 0; k < class->option_count; k++) {
             char name[64], initial[32], range[64];
-            snprintf(name, sizeof(name), "  %s.%s", wpk_strategy_name(class), option[k].name);
+            snprintf(name, sizeof(name), "  %s.%s", class->name, option[k].name);
             snprintf(initial, sizeof(initial), "%g", option[k].initial);
             snprintf(range, sizeof(range), "%g..%g", option[k].least, option[k].most);
             wpk_text_table_add(table, (const char *const[]){name, initial, range, option[k].help});

@@ -16,14 +16,6 @@
  *   errors  WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_t4_encode(const struct wpk_trial_list *list, struct wpk_buf *out);
 
-/* Call `take` with each configuration that was correct and has a time, as a candidate's text.
- *   errors  WPK_EINVAL another version, or a configuration that is no legal candidate of the space;
- *           WPK_EPARSE, WPK_ERANGE; with line, column and field in `diag`; those of `take` */
-WPK_MUST_CHECK wpk_err wpk_t4_decode(const struct wpk_buf *text, const struct wpk_space *space,
-                                     wpk_err (*take)(void *user, const char *candidate,
-                                                     double time_ns),
-                                     void *user, struct wpk_diag *diag);
-
 /* Read a T4 document of an operator of this job file, and make standard input an export with its
  * correct trials as hints. `op` NULL: the job's only operator.
  *   errors  WPK_EINVAL a file that cannot be read, no such operator, a configuration that the

@@ -4,7 +4,6 @@
 #include "client/session.h"
 #include "client/show.h"
 #include "common/json.h"
-#include "schema/message.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -256,6 +256,10 @@ wpk_err wpk_args_set(const struct wpk_option *options, const char *name, const c
                      struct wpk_diag *diag)
 {
     for (const struct wpk_option *option = options; option->name != NULL; option++) {
+        if (is_in_file(option, name) && (value == NULL) != (option->kind == WPK_OPTION_FLAG)) {
+            wpk_diag_set(diag, value == NULL ? "a value is expected" : "true or false is expected");
+            return WPK_EINVAL;
+        }
         if (is_in_file(option, name)) {
             return store(option, value, diag);
         }

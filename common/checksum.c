@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/checksum.h"
+#include "common/crypto.h"
 
 #include <stdio.h>
 

@@ -5,6 +5,7 @@
 
 #include "common/err.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define WPK_SHA256_SIZE 32     /* bytes */
@@ -60,5 +61,13 @@ void wpk_crypto_sign(const uint8_t key[WPK_SIGN_KEY_SIZE], const void *data, siz
                      uint8_t out[WPK_SIGNATURE_SIZE]);
 bool wpk_crypto_verify(const uint8_t public_key[WPK_SIGN_PUBLIC_SIZE], const void *data,
                        size_t size, const uint8_t signature[WPK_SIGNATURE_SIZE]);
+
+/* Tells whether a large block of bytes was changed by accident, at the speed of memory. It protects
+ * from nobody who changes bytes on purpose, as a hash does. */
+
+#define WPK_CHECKSUM_HEX_SIZE 33 /* lower-case hex and NUL */
+
+/* XXH3 with 128 bits.   shape  data: bytes [size] */
+void wpk_checksum_hex(const void *data, size_t size, char out[WPK_CHECKSUM_HEX_SIZE]);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "common/arena.h"
 #include "common/buf.h"
+#include "common/err.h"
 
 #include <stdint.h>
 
@@ -54,5 +55,31 @@ void wpk_format_wrap(const char *text, int indent, int width, struct wpk_buf *ou
 /* Append a word as a shell takes it: in quotes if it has other characters than those of names and
  * paths. */
 void wpk_format_word(const char *word, struct wpk_buf *out);
+
+/* Elementary functions of doubles made of additions, multiplications and divisions alone, whose
+ * results are therefore the same on every machine, compiler and C library. Their error is below
+ * 1e-15 of the result. */
+
+/* e^x; 0 below -708, infinite above 709. */
+double wpk_real_exp(double x);
+/* The natural logarithm; -inf for 0, NaN below. */
+double wpk_real_log(double x);
+double wpk_real_tanh(double x);
+
+/* UTF-8: checking and cutting text from outside. */
+
+/* Bytes of the well-formed character at the start of `text`, 1 to 4; 0 if there is none. Overlong
+ * forms, surrogates, code points past U+10FFFF and an empty text are not well formed. */
+size_t wpk_utf8_length(const char *text, size_t size);
+
+/* Offset of the first byte that is not well formed; `size` if all are. */
+size_t wpk_utf8_check(const char *text, size_t size);
+
+/* True if `text`, well formed or not, begins with a control character (C0, DEL, C1), which a
+ * terminal obeys instead of showing it. */
+bool wpk_utf8_is_control(const char *text);
+
+/* Encode a code point (not a surrogate) and return its length. */
+size_t wpk_utf8_encode(unsigned code, char out[4]);
 
 #endif

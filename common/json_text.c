@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/json_text.h"
 
-#include "common/utf8.h"
+#include "common/format.h"
 
 #include <limits.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A reader's typed strings and numbers: labels, 64-bit numbers, choices, lists. */
+#include "common/format.h"
 #include "common/json.h"
-#include "common/utf8.h"
 
 #include <stdio.h>
 #include <string.h>

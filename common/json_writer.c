@@ -6,7 +6,7 @@
 #include "common/json.h"
 
 #include "common/clock.h"
-#include "common/utf8.h"
+#include "common/format.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,9 +3,9 @@
 
 #include "common/buf.h"
 #include "common/clock.h"
+#include "common/format.h"
 #include "common/json.h"
 #include "common/metrics.h"
-#include "common/utf8.h"
 
 #include <errno.h>
 #include <inttypes.h>

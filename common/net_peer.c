@@ -3,8 +3,6 @@
  * threads, at most one for receiving and one for sending. */
 #include "common/net_peer.h"
 
-#include "common/clock.h"
-
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,8 +4,6 @@
  * peer is closed. Past a limit for all peers, the peer with most unread bytes is closed. */
 #include "common/net_peer.h"
 
-#include "common/clock.h"
-
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/process_limits.h"
+#include "common/machine.h"
 
 #include <sys/resource.h>
 #include <unistd.h>

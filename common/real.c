@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/real.h"
+#include "common/format.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/utf8.h"
+#include "common/format.h"
 
 size_t wpk_utf8_length(const char *text, size_t size)
 {

@@ -2,7 +2,7 @@
 /* The program wpkd. Exit codes tell a service manager whether a restart is of use: 0 it ended as
  * told; 1 a failure, a start may succeed later; 2 usage or configuration; 3 no start can use the
  * store, which is corrupt or of another version. */
-#include "common/process_limits.h"
+#include "common/machine.h"
 #include "coordinator/db/db_command.h"
 #include "coordinator/service.h"
 

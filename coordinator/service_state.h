@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state of the service, shared by its files: service.c takes the turns of the loop,
  * service_open.c opens and closes what it holds, service_life.c leads it from start to end,
- * service_owners.c sets owners, service_metrics.c gauges. Only the loop's thread touches it. */
+ * service_metrics.c sets owners and gauges. Only the loop's thread touches it. */
 #ifndef WPK_COORDINATOR_SERVICE_STATE_H
 #define WPK_COORDINATOR_SERVICE_STATE_H
 

@@ -33,4 +33,12 @@ double wpk_cost_memory_bytes(const struct wpk_cost *cost, enum wpk_conditions co
 double wpk_cost_roofline_ns(const struct wpk_cost *cost, double memory_bytes,
                             const struct wpk_roofline *roofline);
 
+/* Programs that compute their results row by row, such as softmax and normalizations. */
+
+/* True if the program has reductions, all of them reduce the same axes of one shape, and every
+ * other stage has that shape or the shape of the results; each point reads of other stages only
+ * what has its own place in the row, or belongs to the row. So a row can stay in cache from the
+ * first stage to the last. Axes of one element do not count. */
+bool wpk_program_is_of_rows(const struct wpk_program *program);
+
 #endif

@@ -9,6 +9,7 @@
 #define WPK_IR_DATA_INDEX_H
 
 #include "ir/program.h"
+#include "schema/draw.h"
 #include "schema/index_check.h"
 
 /* True if the index contains a load. */
@@ -28,5 +29,22 @@ bool wpk_tensor_gathers(const struct wpk_program *program, int tensor);
 int wpk_index_bounds(const struct wpk_program *program, int tensor, struct wpk_index_bound *out);
 /* Find the values that are within all of them. False: there are none. */
 bool wpk_index_bound(const struct wpk_program *program, int tensor, int64_t *low, int64_t *high);
+
+/* The values of inputs for which a program is of use: what test inputs are drawn from.
+ *
+ * A mask is 0 or 1, an index lies inside its axis, the operand of a logarithm is positive. The
+ * domains are not proven: if two uses of a value contradict each other, the first one counts. */
+
+/* True if one end is limited. */
+bool wpk_domain_is_limited(const struct wpk_domain *domain);
+/* Narrow `domain` to its values that `other` has, too, if there are any. */
+void wpk_domain_narrow(struct wpk_domain *domain, struct wpk_domain other);
+
+/* Narrow the domains of a program's tensors to those for which its expressions are of use.
+ *
+ *   shape   tensors [tensor_count]: of inputs those known from elsewhere; of outputs those that
+ *           their readers need; of constants with known elements the least and the largest one
+ */
+void wpk_domain_find(const struct wpk_program *program, struct wpk_domain *tensors);
 
 #endif

@@ -3,7 +3,6 @@
 #include "ir/data_index.h"
 
 #include "ir/cost.h"
-#include "ir/domain.h"
 #include "ir/notation/notation.h"
 #include "ir/reference/reference.h"
 

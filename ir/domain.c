@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From the last stage to the first, and from each expression to its operands: the domain that a
  * node needs follows from those of the nodes that use it. */
-#include "ir/domain.h"
-
 #include "ir/data_index.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The values of X for which an equation is of use. */
-#include "ir/domain.h"
+#include "ir/data_index.h"
 
 #include "ir/notation/notation.h"
 

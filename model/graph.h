@@ -34,7 +34,7 @@ struct wpk_graph_value {
     int64_t extent[WPK_RANK_MAX];       /* [rank], >= 1; constants may have 0 */
     const char *free_dim[WPK_RANK_MAX]; /* inputs: the name of an extent that is not fixed, "" for
                                             an unnamed one; NULL: fixed */
-    int64_t pad_before[WPK_RANK_MAX];   /* [rank] what lies around it in memory (border.h) */
+    int64_t pad_before[WPK_RANK_MAX];   /* [rank] what lies around it in memory (region/layout.h) */
     int64_t pad_after[WPK_RANK_MAX];
     bool is_part;     /* that belongs to others; else it is zero */
     const void *data; /* constants: row-major, any alignment; borrowed */
@@ -96,7 +96,7 @@ struct wpk_graph_node {
 };
 
 /* The body of a Loop or Scan. The body's nodes are not among the graph's, and their values stand
- * for those of an iteration (unroll.h). */
+ * for those of an iteration (loop.h). */
 struct wpk_graph_body {
     const struct wpk_graph_node *nodes; /* [node_count] */
     int node_count;
@@ -135,7 +135,7 @@ struct wpk_graph {
     struct wpk_graph_note *notes; /* [note_count], owned */
     int note_count;
     int note_capacity;
-    double fold_work; /* operations that folding its large constants took (fold.h) */
+    double fold_work; /* operations that folding its large constants took (shape.h) */
     int64_t opset;    /* of ONNX's own operators */
     int loop_count;   /* their numbers begin with 1 */
     struct wpk_graph_map maps[WPK_GRAPH_MAPS_MAX];
@@ -208,7 +208,7 @@ WPK_MUST_CHECK wpk_err wpk_graph_dtype(int element_type, enum wpk_dtype *out);
 /* ONNX's number of a type that wpk_graph_dtype() knows. */
 int wpk_graph_element_of(enum wpk_dtype dtype);
 
-/* True of an If, whose nodes model/onnx/branch.h tells of. */
+/* True of an If, whose nodes model/onnx/reader.h tells of. */
 bool wpk_graph_is_branching(const struct wpk_graph_node *node);
 
 #endif

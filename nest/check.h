@@ -19,4 +19,20 @@
  *   errors  WPK_EINVAL; WPK_ENOMEM */
 wpk_err wpk_nest_check(const struct wpk_nest *nest, struct wpk_diag *diag);
 
+/* One definition of an entry whose nest is checked, and its loops. */
+
+struct wpk_nest_subject {
+    const struct wpk_nest *nest;
+    const struct wpk_nest_entry *entry;
+    const struct wpk_stage *stage;
+    const struct wpk_nest_loops *loops; /* NULL: none of its definitions */
+    struct wpk_diag *diag;
+};
+
+/* A size that is too large for any limit stays as it is. */
+static inline void wpk_nest_multiply(int64_t *size, int64_t by)
+{
+    *size *= *size > INT32_MAX ? 1 : by;
+}
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "nest/cover.h"
+#include "nest/reach.h"
 
 #include "nest/check.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nest/inside.h"
 
-#include "ir/node.h"
-
 #define SHARE_MAX 0.95 /* of the terms: a loop of a variable length costs a few percent */
 
 static const struct wpk_node *strip_casts(const struct wpk_program *program, int id)

@@ -98,7 +98,7 @@ struct wpk_nest_loop {
     enum wpk_loop_binding binding;
     enum wpk_tail tail;
     bool whole;      /* no prologue and epilogue are made of it */
-    bool inside;     /* terms that a border makes 0 may be left out (nest/inside.h) */
+    bool inside;     /* terms that a border makes 0 may be left out (nest/reach.h) */
     int instruction; /* of dot: its number (ir/instruction/instruction.h) */
     int64_t step;    /* elements of the axis from one iteration to the next */
     struct wpk_position at;

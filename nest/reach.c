@@ -12,10 +12,6 @@
  * wraps in between, or combinations are too many, all given tensors are limited. */
 #include "nest/reach.h"
 
-#include "ir/node.h"
-#include "nest/check.h"
-#include "nest/cover.h"
-
 #include <stdlib.h>
 #include <string.h>
 

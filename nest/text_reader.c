@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "nest/text_reader.h"
+#include "nest/nest_text.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schema/model_plan.h"
 
-#include "common/checksum.h"
 #include "common/crypto.h"
 #include "common/json.h"
 #include "schema/named_tensor.h"

@@ -4,8 +4,8 @@
 #include "schema/record.h"
 
 #include "common/crypto.h"
+#include "common/format.h"
 #include "common/json.h"
-#include "common/utf8.h"
 
 #include <math.h>
 #include <stdlib.h>

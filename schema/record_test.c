@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schema/record.h"
 
-#include "common/utf8.h"
+#include "common/format.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

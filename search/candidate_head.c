@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "search/candidate_head.h"
+#include "search/gene_list.h"
 
 #include "search/space_kind.h"
 

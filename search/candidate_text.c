@@ -3,7 +3,6 @@
 #include "search/space.h"
 
 #include "search/back_end.h"
-#include "search/candidate_head.h"
 #include "search/candidate_nest.h"
 #include "search/gene_list.h"
 #include "search/genes.h"

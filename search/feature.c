@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/feature.h"
 
+#include "common/format.h"
 #include "nest/inside.h"
-#include "search/feature_traffic.h"
+#include "search/candidate_nest.h"
 #include "search/feature_tree.h"
+#include "search/genes.h"
+#include "search/space_kind.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -17,6 +20,200 @@ struct count {
     struct wpk_features *out;
     int leaf[2 * WPK_NEST_ENTRIES_MAX]; /* the node of each body */
 };
+
+#define TOUCHES_MAX 1024 /* further ones count in no traffic */
+#define TOUCHED_MAX 8192
+
+/* Elements of a tensor that a body accesses. */
+struct touch {
+    int body;
+    int tensor;
+    double *elements; /* in one iteration of the node around it at each depth */
+};
+
+struct traffic {
+    const struct wpk_feature_tree *tree;
+    const int *leaf; /* the node of each body */
+    const struct wpk_machine *machine;
+    struct wpk_features *out;
+    double most[WPK_FEATURE_NODES_MAX][WPK_TENSORS_MAX]; /* elements that an iteration touches */
+    double bytes[WPK_FEATURE_NODES_MAX];                 /* that an iteration touches */
+    struct touch touch[TOUCHES_MAX];
+    int touch_count;
+    double elements[TOUCHED_MAX]; /* of the touches */
+    int touched;
+};
+
+static double size_of(const struct traffic *w, int tensor)
+{
+    return (double)wpk_dtype_size(w->tree->nest->program->tensors[tensor].dtype);
+}
+
+/* The depth at and above which a tensor is a buffer that all iterations use. */
+static int buffer_depth(const struct traffic *w, int tensor)
+{
+    int writer = w->tree->writer[tensor];
+    return writer < 0 ? 0 : w->tree->node[w->tree->place[writer]].depth;
+}
+
+/* Elements of a tensor in one iteration of a node.   shape  access: NULL: it is the output */
+static double elements_at(const struct traffic *w, int e, int tensor,
+                          const struct wpk_access *access, int node)
+{
+    const struct wpk_tensor *t = &w->tree->nest->program->tensors[tensor];
+    const int64_t *widths = wpk_feature_widths_at(w->tree, e, node);
+    double elements = 1;
+    for (int d = 0; d < t->rank; d++) {
+        int64_t most = t->extent[d] + t->pad_before[d] + t->pad_after[d];
+        int64_t width = access == NULL ? widths[d] : wpk_feature_width(w->tree, access, d, widths);
+        elements *= (double)(width < most ? width : most);
+    }
+    return elements;
+}
+
+/* Note what a body touches of a tensor in the iterations of all nodes around it. */
+static void touch(struct traffic *w, int b, int tensor, const struct wpk_access *access)
+{
+    int e = w->out->body[b].entry, node = w->leaf[b], buffer = buffer_depth(w, tensor);
+    if (w->touch_count == TOUCHES_MAX || w->touched + WPK_FEATURE_DEPTH_MAX > TOUCHED_MAX) {
+        return;
+    }
+    struct touch *touch = &w->touch[w->touch_count++];
+    *touch = (struct touch){.body = b, .tensor = tensor, .elements = &w->elements[w->touched]};
+    w->touched += w->tree->node[node].depth + 1;
+    double runs = w->tree->node[node].runs, elements = INFINITY;
+    for (; node >= 0; node = w->tree->node[node].parent) {
+        int depth = w->tree->node[node].depth;
+        if (depth >= buffer || elements == INFINITY) { /* iterations touch no more than all do */
+            elements = fmin(elements_at(w, e, tensor, access, node),
+                            elements * runs / w->tree->node[node].runs);
+        }
+        runs = w->tree->node[node].runs;
+        touch->elements[depth] = elements;
+        double *most = &w->most[node][tensor];
+        *most = elements > *most ? elements : *most;
+    }
+}
+
+static void touch_all(struct traffic *w, int b)
+{
+    const struct wpk_body *body = &w->out->body[b];
+    const struct wpk_nest_entry *entry = &w->tree->nest->entry[body->entry];
+    bool reads = entry->kind != WPK_NEST_COPY && entry->block == 0 &&
+                 (body->update || !wpk_feature_updates(w->tree, body->entry));
+    if (entry->kind == WPK_NEST_COPY) { /* all of it, and as much is written */
+        double elements =
+            (double)wpk_tensor_elements(&w->tree->nest->program->tensors[entry->packing.tensor]);
+        double *most = &w->most[0][entry->packing.tensor];
+        *most = elements > *most ? elements : *most;
+        return;
+    }
+    const struct wpk_stage_access *facts = wpk_feature_facts(w->tree, body->entry);
+    for (int i = facts->first; i < facts->first + facts->count && reads; i++) {
+        const struct wpk_access *access = &w->tree->accesses->access[i];
+        if (access->first && !wpk_feature_is_held(w->tree, access->tensor)) {
+            touch(w, b, access->tensor, access);
+        }
+    }
+    if (!w->tree->held[body->entry]) {
+        touch(w, b, wpk_nest_stage(w->tree->nest, entry)->output, NULL);
+    }
+}
+
+static void sum_bytes(struct traffic *w)
+{
+    for (int n = 0; n < w->tree->node_count; n++) {
+        w->bytes[n] = 0;
+        for (int t = 0; t < w->tree->nest->program->tensor_count; t++) {
+            w->bytes[n] += w->most[n][t] * size_of(w, t);
+        }
+    }
+}
+
+/* The outermost node of which one iteration fits the cache; the innermost if none does. */
+static int find_fitting(const struct traffic *w, int leaf, double capacity)
+{
+    int node = leaf;
+    while (w->tree->node[node].parent >= 0 && w->bytes[w->tree->node[node].parent] <= capacity) {
+        node = w->tree->node[node].parent;
+    }
+    return node;
+}
+
+/* The bytes of a tensor that a body's loops get from beyond a cache: all that the loop `node`, the
+ * outermost whose iterations fit, touches of it, each time it runs. Elements that are the same in
+ * consecutive iterations stay in the cache, and so for loops further out. */
+static double traffic_of(const struct traffic *w, const struct touch *touch, int node)
+{
+    int at = node;
+    while (w->tree->node[at].parent >= 0 &&
+           touch->elements[w->tree->node[at].depth] ==
+               touch->elements[w->tree->node[w->tree->node[at].parent].depth]) {
+        at = w->tree->node[at].parent;
+    }
+    at = w->tree->node[at].parent < 0 ? at : w->tree->node[at].parent;
+    return w->tree->node[at].runs * touch->elements[w->tree->node[at].depth] *
+           size_of(w, touch->tensor);
+}
+
+/* The bytes that a copy reads, and those that it writes unless they stay in the cache until the
+ * panel for which it is made is done. */
+static double traffic_of_copy(const struct traffic *w, int e, double capacity)
+{
+    const struct wpk_nest_entry *entry = &w->tree->nest->entry[e];
+    int tensor = entry->packing.tensor;
+    double bytes = w->most[0][tensor] * size_of(w, tensor);
+    if (entry->place.entry < 0) {
+        return 2 * bytes;
+    }
+    bytes = wpk_feature_product(entry->extent, entry->packing.dim_count) * size_of(w, tensor);
+    return w->tree->node[w->tree->place[e]].runs * bytes * (bytes <= capacity ? 1 : 2);
+}
+
+static void count_traffic(struct traffic *w, int level)
+{
+    double capacity = (double)w->machine->cache_bytes[level];
+    double *footprint = &w->out->footprint_bytes[level];
+    int fitting[2 * WPK_NEST_ENTRIES_MAX];
+    for (int b = 0; b < w->out->body_count; b++) {
+        struct wpk_body *body = &w->out->body[b];
+        const struct wpk_nest_entry *entry = &w->tree->nest->entry[body->entry];
+        fitting[b] = find_fitting(w, w->leaf[b], capacity);
+        double bytes = w->bytes[fitting[b]];
+        *footprint = bytes <= capacity && bytes > *footprint ? bytes : *footprint;
+        if (entry->kind == WPK_NEST_COPY) {
+            body->traffic_bytes[level] = traffic_of_copy(w, body->entry, capacity);
+        }
+    }
+    for (int i = 0; i < w->touch_count; i++) {
+        const struct touch *touch = &w->touch[i];
+        w->out->body[touch->body].traffic_bytes[level] +=
+            traffic_of(w, touch, fitting[touch->body]);
+    }
+}
+
+/* Fill footprint_bytes, traffic_bytes and bytes of `out`, whose bodies are complete but for their
+ * traffic.
+ *   shape   leaf [out->body_count] the node of each body */
+static void find_traffic(const struct wpk_feature_tree *tree, const int *leaf,
+                         const struct wpk_machine *machine, struct wpk_features *out)
+{
+    struct traffic traffic, *w = &traffic;
+    w->tree = tree;
+    w->leaf = leaf;
+    w->machine = machine;
+    w->out = out;
+    w->touch_count = w->touched = 0;
+    memset(w->most, 0, (size_t)tree->node_count * sizeof(w->most[0]));
+    for (int b = 0; b < out->body_count; b++) {
+        touch_all(w, b);
+    }
+    sum_bytes(w);
+    out->bytes = w->bytes[0];
+    for (int level = 0; level < WPK_CACHES; level++) {
+        count_traffic(w, level);
+    }
+}
 
 /* The expression of a stage, evaluated for all elements of a body.
  *   unit  elements: of one run */
@@ -188,6 +385,129 @@ void wpk_features(const struct wpk_accesses *accesses, const struct wpk_nest *ne
             nest->entry[e].kind == WPK_NEST_STAGE ? wpk_feature_facts(&tree, e)->flops : 0;
         add_bodies(&count, e);
     }
-    wpk_feature_traffic(&tree, count.leaf, machine, out);
+    find_traffic(&tree, count.leaf, machine, out);
     add_totals(&count);
+}
+
+/* The features of a candidate as numbers for cost models. */
+
+/* Numbers over many magnitudes. */
+static double log_of(double x)
+{
+    return wpk_real_log(1 + fmax(x, 0));
+}
+
+struct writer {
+    double *out;
+    int count;
+};
+
+static void put(struct writer *w, double x)
+{
+    WPK_ASSERT(w->count < WPK_FEATURES);
+    w->out[w->count++] = x;
+}
+
+static void put_whole(struct writer *w, const struct wpk_features *f)
+{
+    put(w, log_of(f->flops));
+    put(w, f->recomputed);
+    put(w, log_of(f->arithmetic));
+    put(w, log_of(f->loads));
+    put(w, log_of(f->stores));
+    put(w, f->loads_per_multiply_add);
+    put(w, f->accumulators);
+    for (int i = 0; i < WPK_CACHES; i++) {
+        put(w, log_of(f->footprint_bytes[i]));
+        put(w, log_of(f->traffic_bytes[i]));
+    }
+    put(w, log_of(f->bytes));
+    put(w, f->tails);
+    put(w, f->parallel);
+    put(w, f->balance);
+    put(w, log_of(f->statements));
+    put(w, f->body_count);
+}
+
+/* The body that most instructions are in. */
+static void put_body(struct writer *w, const struct wpk_features *f)
+{
+    static const struct wpk_body none;
+    const struct wpk_body *body = &none;
+    double most = 0, all = 0, singles = 0;
+    for (int i = 0; i < f->body_count; i++) {
+        const struct wpk_body *one = &f->body[i];
+        double work = one->runs * (one->arithmetic + one->loads + one->stores + one->singles);
+        all += work;
+        singles += one->runs * one->singles;
+        if (work > most) {
+            most = work;
+            body = one;
+        }
+    }
+    put(w, log_of(body->runs));
+    put(w, body->values);
+    put(w, body->lanes);
+    put(w, body->arithmetic);
+    put(w, body->loads);
+    put(w, body->stores);
+    put(w, body->singles);
+    put(w, body->accumulators);
+    put(w, body->terms);
+    put(w, body->copies);
+    put(w, all > 0 ? most / all : 0);
+    put(w, log_of(singles));
+    for (int i = 0; i < WPK_CACHES; i++) {
+        put(w, log_of(body->traffic_bytes[i]));
+    }
+}
+
+/* The prediction, and the genes as they are: sizes as logarithms. */
+static wpk_err put_genes(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                         struct writer *w)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    double predicted = 0;
+    wpk_err err = wpk_space_predict(space, candidate, &predicted);
+    put(w, predicted);
+    for (int i = 0; i < variant->gene_count && i < WPK_FEATURES - 1; i++) {
+        int64_t value = variant->genes[i].choice[candidate->gene[i]].value;
+        put(w, variant->genes[i].ordered ? log_of((double)value) : (double)value);
+    }
+    return err;
+}
+
+wpk_err wpk_space_features(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                           double *out)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_structure *structure = variant->plan;
+    const struct wpk_target *target = &space->options.target;
+    struct writer w = {.out = out};
+    struct wpk_nest nest;
+    struct wpk_features features;
+    memset(out, 0, WPK_FEATURES * sizeof(*out));
+    if (wpk_space_kind_of(space) != NULL) {
+        return put_genes(space, candidate, &w);
+    }
+    wpk_err err = wpk_candidate_nest(space, candidate, &nest);
+    if (err != WPK_OK) {
+        return err;
+    }
+    wpk_features(&structure->accesses, &nest, &target->machine, space->options.threads, &features);
+    double bound = target->rules->bound(&target->machine, &features, space->options.threads);
+    int copies = 0;
+    for (int e = 0; e < nest.entry_count; e++) {
+        copies += nest.entry[e].kind == WPK_NEST_COPY;
+    }
+    put(&w, wpk_real_log(fmax(bound, 1e-12)));
+    put(&w, variant->operations);
+    put(&w, variant->last);
+    put(&w, variant->staged);
+    put(&w, wpk_genes_back_end(variant, candidate));
+    put(&w, nest.entry_count);
+    put(&w, copies);
+    put_whole(&w, &features);
+    put_body(&w, &features);
+    return WPK_OK;
 }

@@ -2,7 +2,7 @@
 /* Features by hand, of a product and of a convolution, and what holds for every nest. */
 #include "search/feature.h"
 
-#include "common/real.h"
+#include "common/format.h"
 #include "ir/notation/notation.h"
 #include "search/candidate_nest.h"
 #include "tests/random_program.h"

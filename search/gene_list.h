@@ -31,4 +31,14 @@ int wpk_gene_find(const struct wpk_gene *gene, int64_t value);
 /* The index of the last choice with a value <= `value`; 0 when there is none. */
 int wpk_gene_floor(const struct wpk_gene *gene, int64_t value);
 
+/* The head of a candidate's text: all words before the genes. */
+
+/* Read the words before the genes: the space's version, the algorithm, the layout. The text is cut
+ * into words; *rest is then that of the genes.
+ *   owns    *layout is borrowed from the text
+ *   errors  WPK_EMISMATCH another version; WPK_EPARSE */
+WPK_MUST_CHECK wpk_err wpk_candidate_read_head(const struct wpk_space *space, char **rest,
+                                               char algorithm[WPK_ALGORITHM_MAX],
+                                               const char **layout, struct wpk_diag *diag);
+
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/mask.h"
 
-#include "search/gene_list.h"
 #include "search/genes.h"
 #include "search/space_kind.h"
 

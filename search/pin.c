@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "search/pin.h"
+#include "search/mask.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
  * s, which reads s1, and e, which is inlined; behind it what the group is. */
 #include "search/plan.h"
 
-#include "ir/derive/contraction.h"
 #include "ir/derive/derive.h"
+#include "ir/derive/extract.h"
 #include "ir/notation/notation.h"
 #include "search/candidate_nest.h"
 #include "tests/random_program.h"

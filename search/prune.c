@@ -2,7 +2,6 @@
 #include "search/prune.h"
 
 #include "search/variant.h"
-#include "search/variant_error.h"
 
 #include <math.h>
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/prune.h"
 
-#include "search/variant_error.h"
-
 #include "common/buf.h"
 #include "ir/notation/notation.h"
 #include "search/gene_list.h"

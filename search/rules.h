@@ -58,7 +58,8 @@ struct wpk_tile {
 
 struct wpk_space_kind;
 
-/* = {0} has no rules. Every slot but the last is required. */
+/* = {0} has no rules. A kind with a space of its own has none of the slots between `describe` and
+ * `space`; else each is required. */
 struct wpk_target_rules {
     const char *kind; /* of devices */
     void (*describe)(const struct wpk_device *device, struct wpk_machine *out);

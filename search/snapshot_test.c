@@ -81,8 +81,7 @@ static size_t reload(struct run *run, const struct wpk_space *space)
 {
     struct wpk_buf text = {0}, again = {0};
     assert_int_equal(wpk_strategy_save(run->strategy, &text), WPK_OK);
-    assert_memory_equal(wpk_buf_text(&text), wpk_strategy_version(run->kind),
-                        strlen(wpk_strategy_version(run->kind)));
+    assert_memory_equal(wpk_buf_text(&text), run->kind->version, strlen(run->kind->version));
     assert_null(strchr(wpk_buf_text(&text), '\n'));
     wpk_strategy_free(run->strategy);
     run->strategy = NULL;
@@ -90,7 +89,7 @@ static size_t reload(struct run *run, const struct wpk_space *space)
     wpk_err err =
         wpk_strategy_load(run->kind, space, &setup, wpk_buf_text(&text), &run->strategy, &diag);
     if (err != WPK_OK) {
-        fail_msg("%s after %d asks: %s", wpk_strategy_name(run->kind), run->asked_count, diag.text);
+        fail_msg("%s after %d asks: %s", run->kind->name, run->asked_count, diag.text);
     }
     assert_int_equal(wpk_strategy_save(run->strategy, &again), WPK_OK);
     assert_string_equal(wpk_buf_text(&text), wpk_buf_text(&again));

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/space.h"
 
-#include "common/real.h"
+#include "common/format.h"
 #include "ir/data_index.h"
 #include "search/back_end.h"
 #include "search/candidate_nest.h"
 #include "search/feature.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
+#include "search/prune.h"
 #include "search/space_kind.h"
 #include "search/variant.h"
-#include "search/variant_error.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -458,4 +458,22 @@ wpk_err wpk_space_predict(const struct wpk_space *space, const struct wpk_candid
                       : wpk_space_bound(space, candidate, &seconds);
     *out = wpk_real_log(fmax(seconds, 1e-12));
     return err;
+}
+
+/* In a file of its own, for which search/fake_space.c stands in tests of strategies. */
+
+static const char *version_of(const struct wpk_space_kind *kind)
+{
+    return kind == NULL ? WPK_SPACE_VERSION : kind->version;
+}
+
+const char *wpk_space_version_of(const char *device_kind)
+{
+    const struct wpk_target_rules *rules = wpk_target_rules_of(device_kind);
+    return version_of(rules != NULL ? rules->space : NULL);
+}
+
+const char *wpk_space_version(const struct wpk_space *space)
+{
+    return version_of(wpk_space_kind_of(space));
 }

@@ -2,7 +2,6 @@
 #include "search/space_kind.h"
 
 #include "search/genes.h"
-#include "search/variant.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/transfer.h"
 
-#include "common/real.h"
-#include "search/candidate_head.h"
+#include "common/format.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
 #include "search/space_kind.h"
-#include "search/variant.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,9 +4,9 @@
 #include "nest/check.h"
 #include "target/c/compiler.h"
 #include "target/c/print.h"
+#include "target/gpu/build.h"
 #include "target/gpu/nvrtc.h"
 #include "target/gpu/print.h"
-#include "target/gpu/ptxas.h"
 #include "target/halide/accepts.h"
 #include "target/halide/halide.h"
 

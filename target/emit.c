@@ -4,7 +4,7 @@
 #include "search/back_end.h"
 #include "target/c/build.h"
 #include "target/gpu/build.h"
-#include "target/halide/cuda.h"
+#include "target/halide/accepts.h"
 #include "target/halide/halide.h"
 
 #define EMIT(symbol, name, kind, traits) wpk_##symbol##_build,

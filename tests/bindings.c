@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One product, an operand of which is staged at a loop over its terms, is bound for a CPU by both
  * back ends: each computes what the reference does. */
-#include "ir/notation/notation.h"
 #include "target/codegen.h"
 #include "target/emit.h"
 #include "tests/kernel_check.h"

@@ -9,7 +9,6 @@
 #include "common/clock.h"
 #include "common/fs.h"
 #include "ir/notation/notation.h"
-#include "search/variant.h"
 #include "target/lower.h"
 #include "tests/cuda_check.h"
 

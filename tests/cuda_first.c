@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Candidates that a GPU's space begins with. None of them is run. */
 #include "ir/notation/notation.h"
-#include "search/variant.h"
 #include "tests/cuda_check.h"
 
 #include <setjmp.h>

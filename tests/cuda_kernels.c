@@ -2,7 +2,6 @@
 /* Nests written by hand become CUDA C, which NVRTC compiles, and which computes on the emulator
  * what the reference does, without a fault. */
 #include "search/mask.h"
-#include "search/variant.h"
 #include "tests/cuda_check.h"
 #include "tests/cuda_programs.h"
 

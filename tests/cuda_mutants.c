@@ -4,7 +4,6 @@
  * printed CUDA C or of the plan of launches. */
 #include "tests/cuda_mutants.h"
 #include "ir/notation/notation.h"
-#include "search/variant.h"
 #include "target/lower.h"
 #include "tests/cuda_check.h"
 

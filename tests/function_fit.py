@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""By hand: the fits behind erf in nest/expand_function.c and exp in target/c/math.c; prints their tables,
+"""By hand: the fits behind erf in nest/expand.c and exp in target/c/math.c; prints their tables,
 and each fit's error in units of the type's last place.
 
 erf(x) / x is fitted by P(x^2) / Q(x^2) up to the x from which erf rounds to 1. The problem is linear if

@@ -2,7 +2,6 @@
 #include "tests/kernel_check.h"
 
 #include "common/fs.h"
-#include "ir/infinite.h"
 #include "ir/node.h"
 #include "ir/reference/accuracy.h"
 #include "ir/reference/direct.h"

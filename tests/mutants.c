@@ -5,7 +5,6 @@
 #include "worker/verify/verify.h"
 
 #include "common/rng.h"
-#include "ir/canonical/fingerprint.h"
 #include "ir/derive/rewrite.h"
 #include "ir/notation/notation.h"
 #include "ir/reference/reference.h"

@@ -7,8 +7,8 @@
  * points (0 or not, infinity or not, pairs +-p) by descent from random starts: lower bounds. Then
  * one set for each n is searched whose members are multiples of 1 / denominator: the entries of BT
  * and AT are then exact in f32 up to n = 8. */
-#include "ir/derive/winograd_points.h"
 #include "common/rng.h"
+#include "ir/derive/winograd.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -109,15 +109,13 @@ static void test_run_request(void **state)
         .timeout_ms = 10,
         .memory_bytes_max = (uint64_t)1 << 63,
     };
-    assert_int_equal(wpk_engine_message_send_run(&ends->a, &sent), WPK_OK);
+    assert_int_equal(WPK_ENGINE_SEND(&ends->a, .kind = WPK_ENGINE_MESSAGE_RUN, .run = sent),
+                     WPK_OK);
     assert_int_equal(wpk_channel_receive(&ends->b, &ends->text), WPK_OK);
-    enum wpk_engine_message_kind kind;
-    struct wpk_json_reader *reader = NULL;
-    struct wpk_run_request got;
-    assert_int_equal(wpk_engine_message_open(&ends->text, &kind, &reader), WPK_OK);
-    assert_int_equal(kind, WPK_ENGINE_MESSAGE_RUN);
-    wpk_engine_message_read_run(reader, &got);
-    assert_int_equal(wpk_json_status(reader), WPK_OK);
+    struct wpk_engine_message message;
+    assert_int_equal(wpk_engine_message_read(&ends->text, &message), WPK_OK);
+    assert_int_equal(message.kind, WPK_ENGINE_MESSAGE_RUN);
+    const struct wpk_run_request got = message.run;
     assert_true(got.id == sent.id && got.fresh_seed == sent.fresh_seed);
     assert_true(got.accuracy.times_direct == 6);
     assert_string_equal(got.work, sent.work);
@@ -134,7 +132,6 @@ static void test_run_request(void **state)
     assert_int_equal(got.incumbent_ns, 17);
     assert_int_equal(got.timeout_ms, 10);
     assert_true(got.memory_bytes_max == sent.memory_bytes_max);
-    wpk_json_close(reader);
 }
 
 static void test_result(void **state)
@@ -145,29 +142,39 @@ static void test_result(void **state)
         {.timing = {.sample_count = 1, .repeat_count = 1, .min_ns = 5, .median_ns = 6}}};
     assert_int_equal(wpk_engine_message_send_result(&ends->a, 3, sent, 2), WPK_OK);
     assert_int_equal(wpk_channel_receive(&ends->b, &ends->text), WPK_OK);
-    enum wpk_engine_message_kind kind;
-    struct wpk_json_reader *reader = NULL;
+    struct wpk_engine_message message;
     struct wpk_record got[4] = {{0}};
     int count = 0;
-    assert_int_equal(wpk_engine_message_open(&ends->text, &kind, &reader), WPK_OK);
-    assert_int_equal(wpk_engine_message_read_id(reader), 3);
-    assert_int_equal(wpk_engine_message_read_result(reader, got, 4, &count), WPK_OK);
+    assert_int_equal(wpk_engine_message_read(&ends->text, &message), WPK_OK);
+    assert_int_equal(message.id, 3);
+    assert_int_equal(wpk_engine_message_read_result(&message, got, 4, &count), WPK_OK);
     assert_int_equal(count, 2);
     assert_string_equal(got[0].log, "a\nb");
     assert_int_equal(got[1].timing.min_ns, 5);
-    wpk_json_close(reader);
 }
 
+/* No texts, one without its end, bytes behind the last one, and another kind. */
 static void test_nonsense_is_refused(void **state)
 {
     struct ends *ends = *state;
-    static const char *const bad[] = {"", "{}", "{\"type\":\"sing\"}", "{\"type\":1}"};
+    const struct wpk_engine_message op = {.kind = WPK_ENGINE_MESSAGE_OP, .text = "op"};
+    const struct wpk_engine_message other = {.kind = WPK_ENGINE_MESSAGE_COUNT};
+    const struct {
+        const struct wpk_engine_message *message;
+        size_t size;
+        const char *rest;
+        size_t rest_size;
+    } bad[] = {{&op, sizeof op - 1, "", 0},
+               {&op, sizeof op, "", 0},
+               {&op, sizeof op, "op", 2},
+               {&op, sizeof op, "op\0x", 4},
+               {&other, sizeof other, "", 0}};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        enum wpk_engine_message_kind kind;
-        struct wpk_json_reader *reader = NULL;
+        struct wpk_engine_message message;
         wpk_buf_reset(&ends->text);
-        wpk_buf_append_text(&ends->text, bad[i]);
-        assert_int_not_equal(wpk_engine_message_open(&ends->text, &kind, &reader), WPK_OK);
+        wpk_buf_append(&ends->text, bad[i].message, bad[i].size);
+        wpk_buf_append(&ends->text, bad[i].rest, bad[i].rest_size);
+        assert_int_not_equal(wpk_engine_message_read(&ends->text, &message), WPK_OK);
     }
 }
 

@@ -13,8 +13,7 @@
  *
  * A program that cannot work because of the machine, not of a candidate, sends "broken" instead.
  *
- * A message is a JSON object with a "type". Structs read from a message borrow its strings, which
- * live until the reader is closed. */
+ * Both programs come with the engine: a message is a struct as it lies in memory, and its texts. */
 #ifndef WPK_WORKER_ENGINE_MESSAGE_H
 #define WPK_WORKER_ENGINE_MESSAGE_H
 
@@ -27,26 +26,22 @@
 #define WPK_DUEL_MAX 16                 /* contestants */
 #define WPK_ENGINE_MESSAGE_WORK_SIZE 64 /* bytes of a work item's name in logs, with its NUL */
 
-/* suffix, text */
-#define WPK_ENGINE_MESSAGE_LIST(X)                                                                 \
-    X(READY, "ready")                                                                              \
-    X(BUILD, "build")                                                                              \
-    X(BUILT, "built")                                                                              \
-    X(BROKEN, "broken")                                                                            \
-    X(PAUSE, "pause")                                                                              \
-    X(PAUSED, "paused")                                                                            \
-    X(RESUME, "resume")                                                                            \
-    X(OP, "op")                                                                                    \
-    X(RUN, "run")                                                                                  \
-    X(VERIFIED, "verified")                                                                        \
-    X(GO, "go")                                                                                    \
-    X(TIMED, "timed")                                                                              \
-    X(RESULT, "result")                                                                            \
-    X(DUEL, "duel")
-
-#define WPK_ENGINE_MESSAGE_ENUM(name, text) WPK_ENGINE_MESSAGE_##name,
 enum wpk_engine_message_kind {
-    WPK_ENGINE_MESSAGE_LIST(WPK_ENGINE_MESSAGE_ENUM) WPK_ENGINE_MESSAGE_COUNT
+    WPK_ENGINE_MESSAGE_READY,
+    WPK_ENGINE_MESSAGE_BUILD,
+    WPK_ENGINE_MESSAGE_BUILT,
+    WPK_ENGINE_MESSAGE_BROKEN,
+    WPK_ENGINE_MESSAGE_PAUSE,
+    WPK_ENGINE_MESSAGE_PAUSED,
+    WPK_ENGINE_MESSAGE_RESUME,
+    WPK_ENGINE_MESSAGE_OP,
+    WPK_ENGINE_MESSAGE_RUN,
+    WPK_ENGINE_MESSAGE_VERIFIED,
+    WPK_ENGINE_MESSAGE_GO,
+    WPK_ENGINE_MESSAGE_TIMED,
+    WPK_ENGINE_MESSAGE_RESULT,
+    WPK_ENGINE_MESSAGE_DUEL,
+    WPK_ENGINE_MESSAGE_COUNT,
 };
 
 /* Build the files `schedule` and `manifest` of a directory into `kernel.so` in it. */
@@ -100,40 +95,37 @@ struct wpk_duel_request {
     uint64_t memory_bytes_max;
 };
 
-/* Send one message.   errors  those of wpk_channel_send; WPK_ENOMEM */
-wpk_err wpk_engine_message_send(struct wpk_channel *channel, enum wpk_engine_message_kind kind,
-                                uint64_t id);
-wpk_err wpk_engine_message_send_core(struct wpk_channel *channel, enum wpk_engine_message_kind kind,
-                                     int core);
-wpk_err wpk_engine_message_send_op(struct wpk_channel *channel, const char *op);
-wpk_err wpk_engine_message_send_build(struct wpk_channel *channel,
-                                      const struct wpk_build_request *request);
-wpk_err wpk_engine_message_send_built(struct wpk_channel *channel,
-                                      const struct wpk_build_reply *reply);
-wpk_err wpk_engine_message_send_broken(struct wpk_channel *channel, const char *why);
-wpk_err wpk_engine_message_send_run(struct wpk_channel *channel,
-                                    const struct wpk_run_request *request);
-wpk_err wpk_engine_message_send_duel(struct wpk_channel *channel,
-                                     const struct wpk_duel_request *request);
+/* Texts are borrowed; those of a message that was read lie in the bytes that it came in. */
+struct wpk_engine_message {
+    enum wpk_engine_message_kind kind;
+    int core;         /* PAUSE, PAUSED, RESUME */
+    uint64_t id;      /* VERIFIED, GO, TIMED, RESULT: of the request */
+    const char *text; /* OP: in whole form; BROKEN: why; RESULT: the records, as JSON */
+    union {
+        struct wpk_build_request build; /* BUILD */
+        struct wpk_build_reply built;   /* BUILT */
+        struct wpk_run_request run;     /* RUN */
+        struct wpk_duel_request duel;   /* DUEL */
+    };
+};
+
+/* Send one message.   errors  those of wpk_channel_send; WPK_ENOMEM, WPK_ENOSPC */
+wpk_err wpk_engine_message_send(struct wpk_channel *channel,
+                                const struct wpk_engine_message *message);
+#define WPK_ENGINE_SEND(channel, ...)                                                              \
+    wpk_engine_message_send(channel, &(struct wpk_engine_message){__VA_ARGS__})
 /* Send the records [count] of one candidate, or of a duel's contestants. */
 wpk_err wpk_engine_message_send_result(struct wpk_channel *channel, uint64_t id,
                                        const struct wpk_record *records, int count);
 
-/* Begin reading a message.   owns  caller closes *reader   errors  WPK_EPARSE, WPK_ENOMEM */
-wpk_err wpk_engine_message_open(const struct wpk_buf *text, enum wpk_engine_message_kind *kind,
-                                struct wpk_json_reader **reader);
-/* Read the members of a message of that kind. A failure is kept in the reader: the caller then asks
- * wpk_json_status. */
-uint64_t wpk_engine_message_read_id(struct wpk_json_reader *reader);
-int wpk_engine_message_read_core(struct wpk_json_reader *reader);
-const char *wpk_engine_message_read_op(struct wpk_json_reader *reader);
-void wpk_engine_message_read_build(struct wpk_json_reader *reader, struct wpk_build_request *out);
-void wpk_engine_message_read_built(struct wpk_json_reader *reader, struct wpk_build_reply *out);
-const char *wpk_engine_message_read_broken(struct wpk_json_reader *reader);
-void wpk_engine_message_read_run(struct wpk_json_reader *reader, struct wpk_run_request *out);
-void wpk_engine_message_read_duel(struct wpk_json_reader *reader, struct wpk_duel_request *out);
-/*   owns  caller calls wpk_record_fini on the *count first of out [max] */
-wpk_err wpk_engine_message_read_result(struct wpk_json_reader *reader, struct wpk_record *out,
-                                       int max, int *count);
+/* Read a message, which a child may have sent whose memory a candidate has damaged.
+ *   errors  WPK_EPARSE */
+WPK_MUST_CHECK wpk_err wpk_engine_message_read(const struct wpk_buf *bytes,
+                                               struct wpk_engine_message *out);
+/* Read the records of a RESULT.
+ *   owns    caller calls wpk_record_fini on the *count first of out [max]
+ *   errors  WPK_EPARSE and those of wpk_record_get */
+wpk_err wpk_engine_message_read_result(const struct wpk_engine_message *message,
+                                       struct wpk_record *out, int max, int *count);
 
 #endif

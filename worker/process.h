@@ -16,7 +16,7 @@
 
 /* Whole messages over a socket pair between the engine and the programs it starts.
  *
- * A message is JSON text after its size in four bytes. Each end trusts the other's messages, but
+ * A message is bytes after their number in four bytes. Each end trusts the other's messages, but
  * expects that the other may die: its death is WPK_ECLOSED, never a signal. */
 
 #define WPK_CHANNEL_FD 3                           /* a started program's end */

@@ -92,7 +92,7 @@ const char *wpk_auth_fault(struct wpk_auth *auth, const uint8_t hash[WPK_SHA256_
                            uint64_t wall_ns);
 
 /* Authentication of workers, before the coordinator sees a hello. Later messages name a session of
- * 64 random bits, on the hello's connection; a session ends with its token (executor_worker.c). */
+ * 64 random bits, on the hello's connection; a session ends with its token (effects/executor.c). */
 
 /* Check the token of a hello: the worker needs the role `build` to build and `measure` to run.
  * *identity is the token's owner, also when a role is missing; zeroed when the token is not valid.

@@ -9,7 +9,7 @@
 #ifndef WPK_COORDINATOR_API_API_H
 #define WPK_COORDINATOR_API_API_H
 
-#include "coordinator/http/answer.h"
+#include "coordinator/http/http_policy.h"
 #include "coordinator/index/index.h"
 #include "coordinator/state/coordinator.h"
 
@@ -23,9 +23,9 @@ struct wpk_api {
     struct wpk_executor *executor;
     struct wpk_api_front *front; /* NULL on the loop's thread */
     struct wpk_store *store;     /* for reads on this thread; NULL: the front has readers */
-    struct wpk_index *index; /* NULL: no lookups (simulator) */
-    struct wpk_auth *auth;   /* NULL: tokens are stored but not checked */
-    const char *public_key;  /* of the signing key; NULL: none, or on the loop's thread */
+    struct wpk_index *index;     /* NULL: no lookups (simulator) */
+    struct wpk_auth *auth;       /* NULL: tokens are stored but not checked */
+    const char *public_key;      /* of the signing key; NULL: none, or on the loop's thread */
     const struct wpk_sign *sign; /* NULL: none, or on the loop's thread */
     const char *data_dir;
     uint64_t now_ns;

@@ -53,17 +53,11 @@ WPK_MUST_CHECK bool wpk_call_number(struct wpk_call *call, const char *name, uin
 WPK_MUST_CHECK bool wpk_call_page_size(struct wpk_call *call, int *out);
 /* Parse the kernel's id in the path, "k17"; false after answering that there is none. */
 WPK_MUST_CHECK bool wpk_call_kernel_id(struct wpk_call *call, uint64_t *out);
-/* Read the body {"reason": "..."}, which may be absent; false after answering with a problem. */
-WPK_MUST_CHECK bool wpk_call_reason(struct wpk_call *call, char *out, size_t size);
 /* Put `next_page_token`; `token` is 0 on the last page. */
 void wpk_call_put_token(struct wpk_json_writer *w, uint64_t token);
 
 /* ---- jobs, for several resources */
 
-/* Decode the request's body, a job file, on any thread but rather not the loop's: a large job takes
- * seconds. NULL after answering with a problem.
- *   owns  caller frees the job, or submits it */
-struct wpk_job_entry *wpk_call_read_job(struct wpk_call *call);
 /* Make the client the owner of the job. */
 void wpk_call_own_job(const struct wpk_call *call, struct wpk_job_entry *job);
 
@@ -87,12 +81,15 @@ bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *k
 
 #define WPK_API_HANDLERS(X)                                                                        \
     X(get_health)                                                                                  \
-    X(get_ready) X(get_metrics) X(get_signing_key) X(post_job) X(list_jobs) X(get_job)             \
-        X(cancel_job) X(pause_job) X(resume_job) X(list_trials) X(list_workers) X(drain_worker)    \
-            X(quarantine_worker) X(resume_worker) X(list_devices) X(list_kernels) X(get_kernel)    \
-                X(get_manifest) X(list_kernel_history) X(lookup_kernel) X(choose_kernel)           \
-                    X(pin_kernel) X(unpin_kernel) X(revoke_kernel) X(roll_back_kernel)             \
-                        X(get_artifact) X(post_token) X(list_tokens) X(delete_token) X(list_audit)
+    X(get_ready)                                                                                   \
+    X(get_metrics)                                                                                 \
+    X(get_signing_key)                                                                             \
+    X(post_job) X(list_jobs) X(get_job) X(cancel_job) X(pause_job) X(resume_job) X(list_trials)    \
+        X(list_workers) X(drain_worker) X(quarantine_worker) X(resume_worker) X(list_devices)      \
+            X(list_kernels) X(get_kernel) X(get_manifest) X(list_kernel_history) X(lookup_kernel)  \
+                X(choose_kernel) X(pin_kernel) X(unpin_kernel) X(revoke_kernel)                    \
+                    X(roll_back_kernel) X(get_artifact) X(post_token) X(list_tokens)               \
+                        X(delete_token) X(list_audit)
 
 #define WPK_API_DECLARE(name) void wpk_api_##name(struct wpk_call *call);
 WPK_API_HANDLERS(WPK_API_DECLARE)

@@ -11,7 +11,7 @@
 #include "coordinator/store/sign.h"
 #include "ir/canonical/fingerprint.h"
 #include "ir/notation/notation.h"
-#include "ir/reference/selftest.h"
+#include "ir/reference/reference.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -5,7 +5,6 @@
 #include "coordinator/state/submission.h"
 #include "coordinator/store/document.h"
 #include "coordinator/store/history_job.h"
-#include "schema/job.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +54,10 @@ static void derive_id(const struct wpk_call *call, const char *kind, const char 
     snprintf(out, WPK_JOB_ID_SIZE, "j%.16s", hash);
 }
 
-struct wpk_job_entry *wpk_call_read_job(struct wpk_call *call)
+/* Decode the request's body, a job file, on any thread but rather not the loop's: a large job takes
+ * seconds. NULL after answering with a problem.
+ *   owns  caller frees the job, or submits it */
+static struct wpk_job_entry *read_job(struct wpk_call *call)
 {
     const struct wpk_http_request *request = call->request;
     struct wpk_job_entry *job = NULL;
@@ -95,7 +97,7 @@ static bool prepare(struct wpk_call *call)
     struct wpk_job_entry *job = NULL;
     bool large = call->request->body_size > WPK_API_LARGE_SIZE;
     if (!large || wpk_api_front_begin_large(call)) {
-        job = wpk_call_read_job(call);
+        job = read_job(call);
         wpk_api_front_end_large(call->api->front, large);
     }
     if (job == NULL) {
@@ -117,7 +119,7 @@ static struct wpk_job_entry *take_prepared(struct wpk_call *call)
     if (prepared != NULL) {
         prepared->job = NULL;
     }
-    return job != NULL ? job : wpk_call_read_job(call);
+    return job != NULL ? job : read_job(call);
 }
 
 bool wpk_call_submit(struct wpk_call *call, const char *id, struct wpk_job_entry *job,

@@ -92,7 +92,7 @@ static void after(struct wpk_change *change)
 }
 
 /* {"reason": "..."}, which may be left out; false after answering with a problem. */
-bool wpk_call_reason(struct wpk_call *call, char *out, size_t size)
+static bool read_reason(struct wpk_call *call, char *out, size_t size)
 {
     struct wpk_diag diag = {0};
     struct wpk_json_reader *r = NULL;
@@ -123,7 +123,7 @@ static void change_kernel(struct wpk_call *call, const char *action, change_fn f
     struct detail *detail = calloc(1, sizeof *detail);
     WPK_ASSERT(detail != NULL);
     if (!wpk_call_kernel_id(call, &id) ||
-        !wpk_call_reason(call, detail->reason, sizeof detail->reason)) {
+        !read_reason(call, detail->reason, sizeof detail->reason)) {
         free(detail);
         return;
     }

@@ -5,11 +5,78 @@
 
 #include "common/log.h"
 #include "common/metrics.h"
+#include "coordinator/access/auth.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define FILE_THREADS 4 /* each waits for two syncs a file */
+
+/* Admission of workers. The sessions of a token end when the token is revoked or expires. */
+
+#define RECHECK_MS 1000
+
+/* True if the worker may join: it is local, where the socket's file decides who may connect, or its
+ * token is good. If not, `diag` says why. */
+static bool may_join(const struct wpk_executor *p, const struct wpk_net_address *address,
+                     const struct wpk_hello *hello, struct wpk_diag *diag)
+{
+    struct wpk_identity identity;
+    uint64_t wall_ns = wpk_clock_wall_ns(p->options.clock);
+    if (p->options.auth == NULL || address->is_local ||
+        wpk_worker_auth_check(p->options.auth, hello, wall_ns, &identity, diag) == WPK_OK) {
+        return true;
+    }
+    if (p->options.refused != NULL) {
+        p->options.refused(p->options.refused_user, address, &identity, diag->text);
+    }
+    return false;
+}
+
+/* Why the worker's token is good no more; NULL: it is, or it needs none. */
+static const char *token_fault(const struct wpk_executor *p, const struct wpk_worker *worker)
+{
+    if (p->options.auth == NULL || worker->is_local) {
+        return NULL;
+    }
+    return wpk_auth_fault(p->options.auth, worker->token_hash, wpk_clock_wall_ns(p->options.clock));
+}
+
+void wpk_executor_recheck_workers(struct wpk_executor *p)
+{
+    if (p->degraded || p->options.auth == NULL) {
+        return;
+    }
+    p->recheck_ns = wpk_executor_now_ns(p) + RECHECK_MS * WPK_NS_PER_MS;
+    for (uint32_t i = 0; i < wpk_coordinator_worker_count(p->coordinator); i++) {
+        const struct wpk_worker *worker = wpk_coordinator_worker(p->coordinator, i);
+        struct wpk_event event = {.kind = WPK_EVENT_WORKER_END,
+                                  .session = worker->session,
+                                  .fault = token_fault(p, worker)};
+        if (event.fault != NULL) {
+            wpk_executor_follow_up(p, &event);
+        }
+    }
+}
+
+/* True if the token of the message's session is still good. If not, the session is ended, and
+ * `diag` says why. */
+static bool may_go_on(struct wpk_executor *p, const struct wpk_message *message,
+                      struct wpk_diag *diag)
+{
+    const struct wpk_worker *worker =
+        message->kind != WPK_MESSAGE_HELLO
+            ? wpk_coordinator_find_session(p->coordinator, message->session)
+            : NULL;
+    const char *fault = worker != NULL ? token_fault(p, worker) : NULL;
+    if (fault != NULL) {
+        struct wpk_event event = {
+            .kind = WPK_EVENT_WORKER_END, .session = message->session, .fault = fault};
+        wpk_executor_step_one(p, &event);
+        wpk_diag_set(diag, "%s", fault);
+    }
+    return fault == NULL;
+}
 
 static void tick(struct wpk_executor *p)
 {
@@ -54,8 +121,7 @@ void wpk_executor_frame(struct wpk_executor *p, const struct wpk_net_address *ad
         wpk_executor_reply_error(p, address, 0, err, &diag);
         return;
     }
-    if (message.kind == WPK_MESSAGE_HELLO &&
-        !wpk_executor_may_join(p, address, message.hello, &diag)) {
+    if (message.kind == WPK_MESSAGE_HELLO && !may_join(p, address, message.hello, &diag)) {
         wpk_log(WPK_LOG_WARN, "worker_refused", "worker=%s reason=\"%s\"", message.hello->name,
                 diag.text);
         wpk_executor_reply_error(p, address, 0, WPK_EACCES, &diag);
@@ -67,7 +133,7 @@ void wpk_executor_frame(struct wpk_executor *p, const struct wpk_net_address *ad
         wpk_message_fini(&message);
         return;
     }
-    if (!wpk_executor_may_go_on(p, &message, &diag)) {
+    if (!may_go_on(p, &message, &diag)) {
         wpk_executor_reply_error(p, address, message.session, WPK_EACCES, &diag);
         wpk_message_fini(&message);
         return;

@@ -12,7 +12,6 @@
 #include "coordinator/effects/executor_parts.h"
 
 #include "common/log.h"
-#include "coordinator/store/artifact.h"
 #include "schema/message.h"
 
 #include <stdlib.h>

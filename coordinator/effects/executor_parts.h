@@ -2,9 +2,9 @@
 /* Declarations that the files of the executor share; no other file includes this. Each file calls
  * only those before it: executor_parts.c (store writes, immediate replies); executor_store.c
  * (effects that are written), executor_search.c (strategies), executor_artifact.c (files),
- * executor_quota.c (their quota); executor_step.c (a step, its effects); executor_worker.c
- * (admission of workers), executor_restore.c (the state, read from the store); executor_turn.c
- * (batches, the writer and its failure); executor.c (events and frames that come in). */
+ * executor_quota.c (their quota); executor_step.c (a step, its effects); executor_restore.c (the
+ * state, read from the store); executor_turn.c (batches, the writer and its failure); executor.c
+ * (events and frames that come in, admission of workers). */
 #ifndef WPK_COORDINATOR_EFFECTS_EXECUTOR_PARTS_H
 #define WPK_COORDINATOR_EFFECTS_EXECUTOR_PARTS_H
 
@@ -175,18 +175,6 @@ WPK_MUST_CHECK wpk_err wpk_executor_forget_absent(struct wpk_executor *executor,
 bool wpk_executor_admit_upload(struct wpk_executor *executor, const struct wpk_effect *effect);
 /* If the last time was seconds ago: count artifacts, and remove some if they take too much. */
 void wpk_executor_prune(struct wpk_executor *executor);
-
-/* ---- executor_worker.c */
-
-/* True if the worker may join: it is local, where the socket's file decides who may connect, or its
- * token is good. If not, `diag` says why. */
-bool wpk_executor_may_join(const struct wpk_executor *executor,
-                           const struct wpk_net_address *address, const struct wpk_hello *hello,
-                           struct wpk_diag *diag);
-/* True if the token of the message's session is still good. If not, the session is ended, and
- * `diag` says why. */
-bool wpk_executor_may_go_on(struct wpk_executor *executor, const struct wpk_message *message,
-                            struct wpk_diag *diag);
 
 /* ---- executor_restore.c */
 

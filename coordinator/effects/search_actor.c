@@ -219,7 +219,7 @@ static wpk_err load(struct wpk_search_actor *actor, const struct wpk_history_log
 {
     char *text = NULL;
     uint32_t asked = (uint32_t)strtoul(wpk_buf_text(&log->snapshot), &text, 10);
-    if (strcmp(log->version, wpk_strategy_version(actor->kind)) != 0 || *text != ' ' ||
+    if (strcmp(log->version, actor->kind->version) != 0 || *text != ' ' ||
         asked > log->first + log->count || asked < log->first) {
         return WPK_EMISMATCH;
     }
@@ -440,7 +440,7 @@ bool wpk_search_actor_save(struct wpk_search_actor *actor, uint32_t tells_min,
     }
     actor->saved_count = actor->told_count;
     *out = (struct wpk_history_snapshot){.text = wpk_buf_text(text),
-                                         .version = wpk_strategy_version(actor->kind),
+                                         .version = actor->kind->version,
                                          .told_count = actor->told_count,
                                          .ok_count = actor->ok_count,
                                          .failed_count = actor->failed_count,

@@ -162,7 +162,7 @@ static wpk_err make(struct actor *actor, struct wpk_store *store, uint32_t told_
     for (int whole = 0; err == WPK_EMISMATCH && whole < 2; whole++) {
         struct wpk_history_log log;
         wpk_history_read_log(store, actor->spec.search_id, whole == 1, &log);
-        if (kind != NULL && wpk_strategy_takes_relatives(kind)) {
+        if (kind != NULL && kind->takes_relatives) {
             log.relative_count =
                 wpk_history_relatives(store, actor->spec.search_id, log.relatives, &log.twin_count);
         }

@@ -2,7 +2,6 @@
 #include "coordinator/effects/writer.h"
 
 #include "common/fs.h"
-#include "common/log.h"
 #include "common/metrics.h"
 #include "coordinator/store/store.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The internals of a server: its daemons, connections and requests. Only its files include this.
- * Each calls only those before it: http_exchange.c (one connection), http_reader.c (threads for
- * large requests), http_daemon.c (the library's side), http_server.c (the life of a server). */
+ * Each calls only those before it: http_exchange.c (one connection, threads for large requests),
+ * http_daemon.c (the library's side), http_server.c (the life of a server). */
 #ifndef WPK_COORDINATOR_HTTP_HTTP_PARTS_H
 #define WPK_COORDINATOR_HTTP_HTTP_PARTS_H
 
@@ -118,7 +118,6 @@ WPK_MUST_CHECK bool wpk_http_exchange_serve(struct wpk_http_exchange *exchange,
                                             struct wpk_http_response *response);
 /* Suspend a whole request and queue it; false when the server is closing. */
 WPK_MUST_CHECK bool wpk_http_exchange_queue(struct wpk_http_exchange *exchange);
-void wpk_http_exchange_suspend(struct wpk_http_exchange *exchange);
 /* Make the response of a QUEUED request that was answered, and resume its connection. */
 void wpk_http_exchange_finish(struct wpk_http_exchange *exchange,
                               const struct wpk_http_response *response);
@@ -128,9 +127,8 @@ void wpk_http_exchange_leave(struct wpk_http_exchange *exchange);
 /* The response to requests that wait when the server is closed. */
 extern const struct wpk_http_response wpk_http_ending;
 
-/* ---- http_reader.c */
-
-/*   errors  WPK_ESYSTEM; some threads may run then */
+/* Start the threads for large requests.
+ *   errors  WPK_ESYSTEM; some threads may run then */
 WPK_MUST_CHECK wpk_err wpk_http_readers_start(struct wpk_http_readers *readers,
                                               struct wpk_diag *diag);
 /* Finish requests that are being served, answer others with wpk_http_ending, end the threads. */

@@ -11,9 +11,7 @@
 
 #include "coordinator/state/effect.h"
 #include "coordinator/state/model.h"
-#include "coordinator/state/search.h"
 #include "coordinator/state/table.h"
-#include "coordinator/state/worker.h"
 
 #include <stdio.h>
 #include <stdlib.h>

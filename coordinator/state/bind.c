@@ -5,11 +5,9 @@
  * A few operators of a job are worked on at a time, so that the next one uses the workers that the
  * end of the one before leaves idle. The searches of some more are opened ahead, so that operators
  * whose answer is in the history end at once. */
-#include "coordinator/state/bind.h"
-
 #include "coordinator/state/claim.h"
+
 #include "coordinator/state/effect.h"
-#include "coordinator/state/event.h"
 #include "coordinator/state/fair.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/model.h"

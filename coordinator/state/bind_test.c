@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Back ends that some workers offer: which search uses them, and who builds for it. */
-#include "coordinator/state/bind.h"
+#include "coordinator/state/claim.h"
 
 #include "tests/fixture.h"
 

@@ -3,13 +3,11 @@
  * what each step costs. */
 #include "coordinator/state/coordinator.h"
 
-#include "coordinator/state/bind.h"
 #include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/fair.h"
 #include "coordinator/state/job.h"
-#include "coordinator/state/lease.h"
 #include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/table.h"

@@ -14,7 +14,6 @@
 #ifndef WPK_COORDINATOR_STATE_COORDINATOR_H
 #define WPK_COORDINATOR_STATE_COORDINATOR_H
 
-#include "coordinator/state/bind.h"
 #include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"

@@ -11,9 +11,7 @@
 #include "coordinator/state/search.h"
 
 #include "coordinator/state/budget.h"
-#include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
-#include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/model.h"

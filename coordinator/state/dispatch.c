@@ -10,7 +10,6 @@
 #include "coordinator/state/budget.h"
 #include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
-#include "coordinator/state/event.h"
 #include "coordinator/state/fair.h"
 #include "coordinator/state/final.h"
 #include "coordinator/state/job.h"
@@ -18,7 +17,6 @@
 #include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/table.h"
-#include "coordinator/state/worker.h"
 #include "coordinator/state/worker_class.h"
 
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/state/effect.h"
 
-#include "coordinator/state/event.h"
 #include "coordinator/state/model.h"
 
 #include <stdarg.h>

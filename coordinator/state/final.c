@@ -10,15 +10,12 @@
 
 #include "common/crypto.h"
 #include "coordinator/state/asks.h"
-#include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
-#include "coordinator/state/lease.h"
 #include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/worker.h"
-#include "coordinator/state/worker_class.h"
 #include "schema/message.h"
 
 #include <math.h>

@@ -11,10 +11,8 @@
 #include "coordinator/state/budget.h"
 #include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
-#include "coordinator/state/event.h"
 #include "coordinator/state/fair.h"
 #include "coordinator/state/model.h"
-#include "coordinator/state/search.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/worker_class.h"
 

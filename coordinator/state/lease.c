@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/state/lease.h"
 
+#include "common/format.h"
 #include "common/metrics.h"
-#include "common/utf8.h"
 #include "coordinator/state/asks.h"
 #include "coordinator/state/effect.h"
-#include "coordinator/state/event.h"
 #include "coordinator/state/fair.h"
 #include "coordinator/state/final.h"
 #include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/table.h"
-#include "coordinator/state/worker.h"
 #include "schema/message.h"
 
 #include <stdio.h>

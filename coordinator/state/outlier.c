@@ -3,9 +3,7 @@
 
 #include "coordinator/state/effect.h"
 #include "coordinator/state/model.h"
-#include "coordinator/state/search.h"
 #include "coordinator/state/table.h"
-#include "coordinator/state/worker_class.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -17,13 +17,9 @@
 #include "coordinator/state/final.h"
 
 #include "coordinator/state/asks.h"
-#include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/model.h"
-#include "coordinator/state/search.h"
-#include "coordinator/state/worker.h"
-#include "coordinator/state/worker_class.h"
 
 #include <stdio.h>
 #include <stdlib.h>

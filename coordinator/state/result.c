@@ -14,12 +14,10 @@
 #include "common/metrics.h"
 #include "coordinator/state/asks.h"
 #include "coordinator/state/effect.h"
-#include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
 #include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/table.h"
-#include "coordinator/state/worker.h"
 #include "schema/message.h"
 
 #include <stdio.h>

@@ -4,7 +4,6 @@
 #include "common/crypto.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/fair.h"
-#include "coordinator/state/job.h"
 #include "coordinator/state/model.h"
 #include "search/back_end.h"
 #include "search/space_kind.h"

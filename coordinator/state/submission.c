@@ -10,8 +10,7 @@
 #include "nest/output.h"
 #include "schema/job.h"
 #include "search/back_end.h"
-#include "search/model/prior.h"
-#include "search/pin.h"
+#include "search/mask.h"
 #include "search/strategy/strategy.h"
 
 #include <stdio.h>

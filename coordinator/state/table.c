@@ -3,9 +3,7 @@
  * no tombstones are needed. */
 #include "coordinator/state/table.h"
 
-#include "coordinator/state/job.h"
 #include "coordinator/state/model.h"
-#include "coordinator/state/search.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 
 #include "coordinator/state/effect.h"
 #include "coordinator/state/model.h"
-#include "coordinator/state/search.h"
 #include "coordinator/state/table.h"
 
 #include <math.h>

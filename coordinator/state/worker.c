@@ -15,7 +15,6 @@
 #include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
-#include "coordinator/state/fair.h"
 #include "coordinator/state/final.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/lease.h"

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/state/worker_class.h"
 
-#include "coordinator/state/claim.h"
 #include "coordinator/state/fair.h"
-#include "coordinator/state/job.h"
 #include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/table.h"
-#include "coordinator/state/worker.h"
 #include "search/back_end.h"
 
 #include <stdio.h>

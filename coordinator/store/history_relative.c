@@ -2,8 +2,7 @@
 /* The best schedules of a problem's relatives: of other shapes, or with other borders. */
 #include "coordinator/store/history.h"
 
-#include "common/real.h"
-#include "ir/canonical/fingerprint.h"
+#include "common/format.h"
 
 #include <math.h>
 #include <stdlib.h>

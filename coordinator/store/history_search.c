@@ -5,7 +5,6 @@
 #include "coordinator/state/asks.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/model.h"
-#include "coordinator/state/search.h"
 #include "coordinator/state/submission.h"
 #include "coordinator/store/history_admin.h"
 

@@ -2,7 +2,6 @@
 #include "ir/canonical/canonical.h"
 
 #include "ir/canonical/label.h"
-#include "ir/canonical/normal.h"
 #include "ir/node.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Labels by which the parts of a program are ordered. They depend on structure alone, not on names
- * or on the order of operands. The program is in normal form (ir/canonical/normal.h).
+ * or on the order of operands. The program is in normal form (ir/canonical/canonical.h).
  *
  * A node's label hashes its operation and its operands' labels, commutative operands as a multiset;
  * a chain of one associative operation counts as one node with many operands. Inputs, and the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ir/canonical/normal.h"
+#include "ir/canonical/canonical.h"
 
 #include "ir/node.h"
 

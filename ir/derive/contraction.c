@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ir/derive/contraction.h"
+#include "ir/derive/extract.h"
 
 static int strip_casts(const struct wpk_program *program, int node)
 {

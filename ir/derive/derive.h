@@ -16,7 +16,7 @@
 
 /* ---- algorithms */
 
-/* These rewrite one stage, a contraction (contraction.h). Numbers of stages change; the name of the
+/* These rewrite one stage, a contraction (extract.h). Numbers of stages change; the name of the
  * tensor that the stage writes says afterwards where it is, if it is still there. rewriting.h lists
  * them with the parameters that are worth a trial. */
 

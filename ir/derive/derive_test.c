@@ -4,7 +4,7 @@
  * others, a failure prints both programs. */
 #include "ir/derive/derive.h"
 
-#include "ir/derive/contraction.h"
+#include "ir/derive/extract.h"
 #include "ir/derive/fixture.h"
 #include "ir/derive/rewriting.h"
 #include "ir/notation/notation.h"

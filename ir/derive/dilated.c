@@ -15,7 +15,7 @@
  *           this is the polyphase form */
 #include "ir/derive/derive.h"
 
-#include "ir/derive/contraction.h"
+#include "ir/derive/extract.h"
 #include "ir/derive/rewrite.h"
 
 #include <stdio.h>

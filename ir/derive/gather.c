@@ -4,7 +4,6 @@
  * threads share. */
 #include "ir/derive/derive.h"
 #include "ir/derive/rewrite.h"
-#include "ir/node.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An operand as a tensor of its own: as a gather has it, and as the box that its windows read. */
-#include "ir/derive/contraction.h"
 #include "ir/derive/derive.h"
+#include "ir/derive/extract.h"
 #include "ir/notation/notation.h"
 #include "tests/derive_check.h"
 

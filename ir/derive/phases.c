@@ -15,7 +15,7 @@
  *   source  the polyphase decomposition of multirate filter banks (Vaidyanathan 1990) */
 #include "ir/derive/derive.h"
 
-#include "ir/derive/contraction.h"
+#include "ir/derive/extract.h"
 #include "ir/derive/rewrite.h"
 
 #include <stdio.h>

@@ -13,7 +13,7 @@
  * that the loads need. */
 #include "ir/derive/derive.h"
 
-#include "ir/derive/contraction.h"
+#include "ir/derive/extract.h"
 #include "ir/derive/rewrite.h"
 
 #include <stdio.h>

@@ -2,9 +2,8 @@
 #include "ir/derive/rewriting.h"
 
 #include "ir/data_index.h"
-#include "ir/derive/contraction.h"
 #include "ir/derive/extract.h"
-#include "ir/derive/winograd_choice.h"
+#include "ir/derive/winograd.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,15 +12,24 @@
 
 #define SPREAD 4 /* parts for each thread, so that the last one is not waited for long */
 
+/* How a stage's window is split before minimal filtering. */
+enum phasing { WHOLE, STRIDED, DILATED };
+
 /* The functions are given a program of their own, which `list` leaves as it is. */
 struct wpk_rewriting {
     /* Add the choices that are worth a trial: none where the rewriting does not apply. */
     wpk_err (*list)(const struct wpk_rewriting *rewriting, struct wpk_program *program, int stage,
                     struct wpk_site *out);
-    /* NULL: the stage stays as it is. */
-    wpk_err (*apply)(struct wpk_program *program, int stage, const int64_t *parameter);
-    int tensors;  /* that it adds, at most */
-    bool extrema; /* of maxima and minima, not of contractions */
+    /* NULL: by `derive`; if that is NULL, too, the stage stays as it is. */
+    wpk_err (*apply)(const struct wpk_rewriting *rewriting, struct wpk_program *program, int stage,
+                     const int64_t *parameter);
+    int tensors; /* that it adds, at most */
+    enum phasing phasing;
+    /* Of those without a parameter: */
+    wpk_err (*derive)(struct wpk_program *program, int stage);
+    const char *name;
+    struct wpk_site_choice traits; /* late, written, bare */
+    bool extrema;                  /* of maxima and minima, not of contractions */
 };
 
 static double stage_work(const struct wpk_stage *stage)
@@ -43,12 +51,27 @@ static void add_choice(struct wpk_site *site, const struct wpk_site_choice *choi
 }
 
 static void add_plain(struct wpk_site *site, const struct wpk_rewriting *rewriting,
-                      const char *text, bool bare)
+                      const char *text, const struct wpk_site_choice *traits)
 {
-    struct wpk_site_choice choice = {
-        .rewriting = rewriting, .operations = 1, .error_sums = 1, .bare = bare};
+    struct wpk_site_choice choice = *traits;
+    choice.rewriting = rewriting;
+    choice.operations = choice.error_sums = 1;
     snprintf(choice.text, sizeof(choice.text), "%s", text);
     add_choice(site, &choice);
+}
+
+/* A rewriting without a parameter, wherever it applies. */
+static wpk_err list_derived(const struct wpk_rewriting *rewriting, struct wpk_program *program,
+                            int stage, struct wpk_site *out)
+{
+    struct wpk_program copy = {0};
+    wpk_err err = wpk_program_copy(program, &copy);
+    if (err == WPK_OK && rewriting->derive(&copy, stage) == WPK_OK) {
+        add_plain(out, rewriting, rewriting->name, &rewriting->traits);
+        out->choice[out->choice_count - 1].tensors = copy.tensor_count - program->tensor_count;
+    }
+    wpk_program_fini(&copy);
+    return err;
 }
 
 /* ---- minimal filtering */
@@ -64,7 +87,7 @@ static void add_winograd(const struct wpk_rewriting *rewriting, struct wpk_progr
                                          .operations = share * sizes[i].operations,
                                          .error_sums = fmax(sizes[i].error, 1),
                                          .error_rest = sizes[i].error_rest};
-        /* of n terms in blocks of the root of n, as search/variant_error.c has it */
+        /* of n terms in blocks of the root of n, as search/variant_list.c has it */
         double blocks = sizes[i].terms > 4 ? 2 / sqrt(sizes[i].terms) : 1;
         choice.error_least = hypot(choice.error_sums * sqrt(blocks), choice.error_rest);
         long long m = sizes[i].m[0], other = sizes[i].m[1];
@@ -78,13 +101,6 @@ static void add_winograd(const struct wpk_rewriting *rewriting, struct wpk_progr
     }
 }
 
-static wpk_err list_winograd(const struct wpk_rewriting *rewriting, struct wpk_program *program,
-                             int stage, struct wpk_site *out)
-{
-    add_winograd(rewriting, program, stage, "", 1, out);
-    return WPK_OK;
-}
-
 static int find_stage(const struct wpk_program *program, const char *name)
 {
     int tensor = wpk_program_find_tensor(program, name);
@@ -93,29 +109,33 @@ static int find_stage(const struct wpk_program *program, const char *name)
 
 /* Split a strided or a dilated window into phases, and find the stage with the window that is left.
  *   shape   tile [WPK_WINOGRAD_PAIRS_MAX] */
-static wpk_err split_window(struct wpk_program *program, bool dilated, int stage,
+static wpk_err split_window(struct wpk_program *program, enum phasing phasing, int stage,
                             const int64_t *tile, int *window)
 {
     char name[WPK_NAME_MAX];
     snprintf(name, sizeof(name), "%s", program->tensors[program->stages[stage].output].name);
-    wpk_err err = dilated ? wpk_derive_dilated(program, stage, tile, name)
-                          : wpk_derive_phases(program, stage, tile);
+    wpk_err err = phasing == DILATED ? wpk_derive_dilated(program, stage, tile, name)
+                                     : wpk_derive_phases(program, stage, tile);
     *window = err == WPK_OK ? find_stage(program, name) : -1;
     return err;
 }
 
-/* Minimal filtering of the window that the phases leave. */
-static wpk_err list_phases(const struct wpk_rewriting *rewriting, struct wpk_program *program,
-                           bool dilated, int stage, struct wpk_site *out)
+/* Minimal filtering of the window, or of the one that its phases leave. */
+static wpk_err list_winograd(const struct wpk_rewriting *rewriting, struct wpk_program *program,
+                             int stage, struct wpk_site *out)
 {
     static const int64_t one[WPK_WINOGRAD_PAIRS_MAX] = {1, 1};
     struct wpk_program copy = {0};
     int window = -1;
+    if (rewriting->phasing == WHOLE) {
+        add_winograd(rewriting, program, stage, "", 1, out);
+        return WPK_OK;
+    }
     wpk_err err = wpk_program_copy(program, &copy);
     if (err != WPK_OK) {
         return err;
     }
-    if (split_window(&copy, dilated, stage, one, &window) == WPK_OK) {
+    if (split_window(&copy, rewriting->phasing, stage, one, &window) == WPK_OK) {
         double share = stage_work(&copy.stages[window]) / stage_work(&program->stages[stage]);
         add_winograd(rewriting, &copy, window, "phased-", share, out);
     } else if (copy.starved) {
@@ -125,33 +145,14 @@ static wpk_err list_phases(const struct wpk_rewriting *rewriting, struct wpk_pro
     return err;
 }
 
-static wpk_err apply_phases(struct wpk_program *program, bool dilated, int stage, const int64_t *m)
+static wpk_err apply_winograd(const struct wpk_rewriting *rewriting, struct wpk_program *program,
+                              int stage, const int64_t *m)
 {
-    int window = -1;
-    wpk_err err = split_window(program, dilated, stage, m, &window);
+    int window = stage;
+    wpk_err err = rewriting->phasing == WHOLE
+                      ? WPK_OK
+                      : split_window(program, rewriting->phasing, stage, m, &window);
     return err == WPK_OK ? wpk_derive_winograd_per_axis(program, window, m) : err;
-}
-
-static wpk_err list_strided(const struct wpk_rewriting *rewriting, struct wpk_program *program,
-                            int stage, struct wpk_site *out)
-{
-    return list_phases(rewriting, program, false, stage, out);
-}
-
-static wpk_err apply_strided(struct wpk_program *program, int stage, const int64_t *m)
-{
-    return apply_phases(program, false, stage, m);
-}
-
-static wpk_err list_dilated(const struct wpk_rewriting *rewriting, struct wpk_program *program,
-                            int stage, struct wpk_site *out)
-{
-    return list_phases(rewriting, program, true, stage, out);
-}
-
-static wpk_err apply_dilated(struct wpk_program *program, int stage, const int64_t *m)
-{
-    return apply_phases(program, true, stage, m);
 }
 
 /* ---- no border */
@@ -199,7 +200,7 @@ static wpk_err list_bare(const struct wpk_rewriting *rewriting, struct wpk_progr
         bool input = program->tensors[load->tensor].role == WPK_ROLE_INPUT;
         int dim = input ? wpk_site_bare_dim(program, id, load->tensor) : -1;
         if (dim >= 0 && border_unrolls(program, stage, load, dim)) {
-            add_plain(out, rewriting, "bare", true);
+            add_plain(out, rewriting, "bare", &rewriting->traits);
             return WPK_OK;
         }
     }
@@ -239,46 +240,7 @@ static bool reads_windows(const struct wpk_program *program, int id)
 static wpk_err list_im2col(const struct wpk_rewriting *rewriting, struct wpk_program *program,
                            int stage, struct wpk_site *out)
 {
-    struct wpk_program copy = {0};
-    wpk_err err = WPK_OK;
-    if (!reads_windows(program, stage)) {
-        return WPK_OK;
-    }
-    err = wpk_program_copy(program, &copy);
-    if (err == WPK_OK && wpk_derive_im2col(&copy, stage) == WPK_OK) {
-        add_plain(out, rewriting, "im2col", false);
-    }
-    wpk_program_fini(&copy);
-    return err;
-}
-
-static wpk_err apply_im2col(struct wpk_program *program, int stage, const int64_t *parameter)
-{
-    (void)parameter;
-    return wpk_derive_im2col(program, stage);
-}
-
-/* ---- fewer axes */
-
-static wpk_err list_collapsed(const struct wpk_rewriting *rewriting, struct wpk_program *program,
-                              int stage, struct wpk_site *out)
-{
-    struct wpk_program copy = {0};
-    wpk_err err = wpk_program_copy(program, &copy);
-    if (err == WPK_OK && wpk_derive_collapse(&copy, stage) == WPK_OK) {
-        add_plain(out, rewriting, "collapsed", false);
-        out->choice[out->choice_count - 1].late = true;
-        out->choice[out->choice_count - 1].written = true;
-        out->choice[out->choice_count - 1].tensors = copy.tensor_count - program->tensor_count;
-    }
-    wpk_program_fini(&copy);
-    return err;
-}
-
-static wpk_err apply_collapsed(struct wpk_program *program, int stage, const int64_t *parameter)
-{
-    (void)parameter;
-    return wpk_derive_collapse(program, stage);
+    return reads_windows(program, stage) ? list_derived(rewriting, program, stage, out) : WPK_OK;
 }
 
 /* ---- parts of a reduction */
@@ -339,68 +301,38 @@ static wpk_err list_split(const struct wpk_rewriting *rewriting, struct wpk_prog
     return WPK_OK;
 }
 
-static wpk_err apply_split(struct wpk_program *program, int id, const int64_t *parts)
+static wpk_err apply_split(const struct wpk_rewriting *rewriting, struct wpk_program *program,
+                           int id, const int64_t *parts)
 {
+    (void)rewriting;
     char name[WPK_NAME_MAX];
     const struct wpk_stage *stage = &program->stages[id];
     int axis = find_terms(stage);
     return wpk_derive_block_reduction(program, id, axis, stage->axes[axis].extent / *parts, name);
 }
 
-/* ---- contiguous columns */
-
-static wpk_err list_residues(const struct wpk_rewriting *rewriting, struct wpk_program *program,
-                             int stage, struct wpk_site *out)
-{
-    struct wpk_program copy = {0};
-    wpk_err err = wpk_program_copy(program, &copy);
-    if (err == WPK_OK && wpk_derive_residues(&copy, stage) == WPK_OK) {
-        add_plain(out, rewriting, "residues", false);
-        out->choice[out->choice_count - 1].written = true;
-    }
-    wpk_program_fini(&copy);
-    return err;
-}
-
-static wpk_err apply_residues(struct wpk_program *program, int stage, const int64_t *parameter)
-{
-    (void)parameter;
-    return wpk_derive_residues(program, stage);
-}
-
-/* ---- maxima in two steps */
-
-static wpk_err list_separated(const struct wpk_rewriting *rewriting, struct wpk_program *program,
-                              int stage, struct wpk_site *out)
-{
-    struct wpk_program copy = {0};
-    wpk_err err = wpk_program_copy(program, &copy);
-    if (err == WPK_OK && wpk_derive_separated(&copy, stage) == WPK_OK) {
-        add_plain(out, rewriting, "separated", true);
-        out->choice[out->choice_count - 1].written = true;
-    }
-    wpk_program_fini(&copy);
-    return err;
-}
-
-static wpk_err apply_separated(struct wpk_program *program, int stage, const int64_t *parameter)
-{
-    (void)parameter;
-    return wpk_derive_separated(program, stage);
-}
-
 /* ---- the registry */
 
 static const struct wpk_rewriting rewritings[] = {
-    {list_winograd, wpk_derive_winograd_per_axis, 14, false},
-    {list_strided, apply_strided, 16, false},
-    {list_dilated, apply_dilated, 16, false},
-    {list_bare, NULL, 0, false},
-    {list_im2col, apply_im2col, 1, false},
-    {list_collapsed, apply_collapsed, 0, false},
-    {list_residues, apply_residues, 1, false},
-    {list_split, apply_split, 1, false},
-    {list_separated, apply_separated, 1, true},
+    {.list = list_winograd, .apply = apply_winograd, .tensors = 14},
+    {.list = list_winograd, .apply = apply_winograd, .tensors = 16, .phasing = STRIDED},
+    {.list = list_winograd, .apply = apply_winograd, .tensors = 16, .phasing = DILATED},
+    {.list = list_bare, .traits = {.bare = true}},
+    {.list = list_im2col, .derive = wpk_derive_im2col, .name = "im2col"},
+    {.list = list_derived,
+     .derive = wpk_derive_collapse,
+     .name = "collapsed",
+     .traits = {.late = true, .written = true}},
+    {.list = list_derived,
+     .derive = wpk_derive_residues,
+     .name = "residues",
+     .traits = {.written = true}},
+    {.list = list_split, .apply = apply_split, .tensors = 1},
+    {.list = list_derived,
+     .derive = wpk_derive_separated,
+     .name = "separated",
+     .traits = {.written = true, .bare = true},
+     .extrema = true},
 };
 
 static wpk_err describe(struct wpk_program *program, int stage,
@@ -411,7 +343,7 @@ static wpk_err describe(struct wpk_program *program, int stage,
         (struct wpk_site){.work = stage_work(&program->stages[stage]), .parallelism = *parallelism};
     snprintf(out->name, sizeof(out->name), "%s",
              program->tensors[program->stages[stage].output].name);
-    add_plain(out, NULL, "direct", false);
+    add_plain(out, NULL, "direct", &(struct wpk_site_choice){0});
     bool extrema = !wpk_contraction_is(program, stage);
     bool gathers = wpk_stage_gathers(program, &program->stages[stage]);
     for (size_t i = 0; i < sizeof(rewritings) / sizeof(rewritings[0]) && err == WPK_OK; i++) {
@@ -465,9 +397,14 @@ wpk_err wpk_site_apply(struct wpk_program *program, const struct wpk_site *site,
 {
     WPK_ASSERT(choice >= 0 && choice < site->choice_count);
     const struct wpk_site_choice *c = &site->choice[choice];
+    const struct wpk_rewriting *rewriting = c->rewriting;
     int stage = find_stage(program, site->name);
-    if (c->rewriting == NULL || c->rewriting->apply == NULL) {
+    if (rewriting == NULL || (rewriting->apply == NULL && rewriting->derive == NULL)) {
         return WPK_OK;
     }
-    return stage < 0 ? WPK_EUNSUPPORTED : c->rewriting->apply(program, stage, c->parameter);
+    if (stage < 0) {
+        return WPK_EUNSUPPORTED;
+    }
+    return rewriting->apply != NULL ? rewriting->apply(rewriting, program, stage, c->parameter)
+                                    : rewriting->derive(program, stage);
 }

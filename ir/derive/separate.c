@@ -12,7 +12,7 @@
  * and the value outside is the same: the maximum of equal values is one of them. */
 #include "ir/derive/derive.h"
 
-#include "ir/derive/contraction.h"
+#include "ir/derive/extract.h"
 #include "ir/derive/rewrite.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * reductions cut in two, gathered and packed operands. */
 #include "ir/derive/derive.h"
 
-#include "ir/derive/contraction.h"
+#include "ir/derive/extract.h"
 #include "ir/derive/rewrite.h"
 
 #include <stdio.h>

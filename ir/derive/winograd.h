@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* State and functions that the parts of ir/derive/winograd.c share.
  *
- *      ir/derive/winograd_match.c        which axes are correlated
- *      ir/derive/winograd_matrices.c     G, BT and AT, from the points of winograd_points.h
+ *      ir/derive/winograd_transform.c        which axes are correlated
+ *      ir/derive/winograd_points.c     G, BT and AT, from the points below
  *      ir/derive/winograd_transform.c    the stages that apply them: U, V and S
  */
 #ifndef WPK_IR_DERIVE_WINOGRAD_H
@@ -50,7 +50,6 @@ struct wpk_winograd_draft {
     char name[WPK_RANK_MAX][WPK_NAME_MAX];
 };
 
-void wpk_winograd_draft_add(struct wpk_winograd_draft *draft, const char *name, int64_t extent);
 /* Add a dimension for the points of each of the first `count` pairs. */
 void wpk_winograd_draft_add_points(const struct wpk_winograd *w, struct wpk_winograd_draft *draft,
                                    int count);
@@ -71,5 +70,43 @@ int wpk_winograd_transform_weight(struct wpk_winograd *w, int *axis_of); /* U */
 int wpk_winograd_transform_data(struct wpk_winograd *w, int *axis_of);   /* V */
 /* S, from the products M: the positions in the tile, then M's dimensions after its points. */
 int wpk_winograd_transform_products(struct wpk_winograd *w, int products);
+
+/* Choosing the tile sizes of minimal filtering that are worth a trial. */
+
+#define WPK_WINOGRAD_CHOICES_MAX 8
+
+struct wpk_winograd_choice {
+    int64_t m[WPK_WINOGRAD_PAIRS_MAX];
+    double operations; /* expected; 1: as many as direct evaluation */
+    /* Expected errors; 1: the error of direct evaluation. The squares of both add up. */
+    double error;      /* of sums whose terms are added one after the other */
+    double error_rest; /* of the transforms, whose error does not depend on the sums */
+    double terms;      /* of each sum */
+};
+
+/* Fill `out` with tile sizes for wpk_derive_winograd_per_axis, most accurate first. Each is cheaper
+ * by 4 % or more than all that are more accurate, direct evaluation included.
+ *   shape   out [WPK_WINOGRAD_CHOICES_MAX]; returns how many were filled, 0 where minimal filtering
+ *           does not apply or does not pay */
+int wpk_winograd_choices(struct wpk_program *program, int stage, struct wpk_winograd_choice *out);
+
+/* The points at which F(m, r) multiplies polynomials, and the matrices that follow from points. */
+
+/* n = m + r - 1 distinct points: the finite ones, then infinity where finite_count = n - 1. */
+struct wpk_winograd_points {
+    int finite_count;
+    double finite[WPK_WINOGRAD_POINTS_MAX]; /* [finite_count] */
+};
+
+/* The table's points for n = m + r - 1; NULL unless 2 <= n <= WPK_WINOGRAD_POINTS_MAX. */
+const struct wpk_winograd_points *wpk_winograd_points(int n);
+
+/* The same as wpk_winograd_matrices, at points that the caller chooses. */
+void wpk_winograd_matrices_at(const struct wpk_winograd_points *points, int64_t m, int64_t r,
+                              double *at, double *g, double *bt);
+
+/* Error of F(m x m, r x r) in f32 ÷ error of direct evaluation, in the limit of many channels and
+ * for data without correlations; see winograd_points.c. An axis contributes the square root. */
+double wpk_winograd_error(const struct wpk_winograd_points *points, int64_t m, int64_t r);
 
 #endif

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tiles of m x m' outputs need fewer multiplications the larger they are, until they reach past the
  * end of the image or their transforms outweigh what they save; errors grow with them. */
-#include "ir/derive/winograd_choice.h"
-
 #include "ir/derive/winograd.h"
-#include "ir/derive/winograd_points.h"
 
 #include <math.h>
 #include <stdlib.h>

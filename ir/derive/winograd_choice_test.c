@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ir/derive/winograd_choice.h"
+#include "ir/derive/winograd.h"
 
 #include "common/buf.h"
-#include "ir/derive/contraction.h"
+#include "ir/derive/extract.h"
 #include "ir/notation/notation.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 /* Errors of 2-D F(m, r) and of direct evaluation, both in f32, each operation rounded, measured
  * against f64. The limit of an accuracy class has to hold for every set of inputs: data without a
  * mean, and data as it comes out of a ReLU, where direct evaluation adds zeros without error. */
-#include "ir/derive/winograd_points.h"
+#include "ir/derive/winograd.h"
 
 #include "common/rng.h"
 

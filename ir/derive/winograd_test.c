@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Winograd's algorithm: where it applies, and that its matrices correlate. */
-#include "ir/derive/contraction.h"
 #include "ir/derive/derive.h"
+#include "ir/derive/extract.h"
 #include "ir/derive/fixture.h"
 #include "ir/derive/winograd.h"
 #include "ir/notation/notation.h"

@@ -3,7 +3,10 @@
 
 #include "ir/notation/shorthand_read.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#define FIELDS_MAX 16 /* of a type */
 
 static const struct wpk_shorthand_type *const families[] = {
     wpk_shorthand_conv_types, wpk_shorthand_pool_types,      wpk_shorthand_matrix_types,
@@ -40,6 +43,24 @@ static void parse(struct wpk_shorthand *s, struct wpk_program *out)
     }
 }
 
+/* Fail on a field that is not in the list. */
+static void allow(struct wpk_shorthand *s, const char *fields)
+{
+    char list[256];
+    const char *names[FIELDS_MAX + 2] = {"type"};
+    WPK_ASSERT(strlen(fields) < sizeof list);
+    snprintf(list, sizeof list, "%s", fields);
+    int count = 1;
+    for (char *at = list; at != NULL && count <= FIELDS_MAX; count++) {
+        names[count] = at;
+        at = strchr(at, ' ');
+        if (at != NULL) {
+            *at++ = '\0';
+        }
+    }
+    wpk_json_allow(s->reader, names);
+}
+
 static void expand(struct wpk_shorthand *s, struct wpk_program *out)
 {
     const char *name = wpk_json_get_text(s->reader, "type", WPK_NAME_MAX);
@@ -51,7 +72,7 @@ static void expand(struct wpk_shorthand *s, struct wpk_program *out)
         wpk_json_fail(s->reader, "type", WPK_EINVAL, "no operator is called '%s'", name);
         return;
     }
-    wpk_json_allow(s->reader, type->fields);
+    allow(s, type->fields);
     if (!wpk_shorthand_failed(s)) {
         type->expand(s, name);
     }

@@ -45,8 +45,7 @@ static void expand_attention(struct wpk_shorthand *s, const char *name)
                    scale, mask ? " + M[i,j]" : "");
 }
 
-static const char *const attention_fields[] = {"type", "shape", "keys",         "scale",
-                                               "mask", "dtype", "output_dtype", NULL};
+static const char attention_fields[] = "shape keys scale mask dtype output_dtype";
 
 const struct wpk_shorthand_type wpk_shorthand_attention_types[] = {
     {"attention", attention_fields, expand_attention},

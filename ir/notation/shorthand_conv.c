@@ -134,12 +134,10 @@ static void expand_depthwise(struct wpk_shorthand *s, const char *name)
     }
 }
 
-static const char *const conv_fields[] = {
-    "type",   "input", "filters",    "kernel", "stride",       "padding", "dilation",
-    "groups", "bias",  "activation", "dtype",  "output_dtype", NULL};
-static const char *const depthwise_fields[] = {"type",       "input",    "kernel",       "stride",
-                                               "padding",    "dilation", "multiplier",   "bias",
-                                               "activation", "dtype",    "output_dtype", NULL};
+static const char conv_fields[] =
+    "input filters kernel stride padding dilation groups bias activation dtype output_dtype";
+static const char depthwise_fields[] =
+    "input kernel stride padding dilation multiplier bias activation dtype output_dtype";
 
 const struct wpk_shorthand_type wpk_shorthand_conv_types[] = {
     {"conv2d", conv_fields, expand_conv},

@@ -194,13 +194,10 @@ static void expand_gemm(struct wpk_shorthand *s, const char *name)
     wpk_buf_append_text(&s->text, activation.end);
 }
 
-static const char *const matmul_fields[] = {
-    "type",         "a",         "b", "transpose_a", "transpose_b", "bias", "activation", "dtype",
-    "output_dtype", "constants", NULL};
-static const char *const gemm_fields[] = {
-    "type",         "a",         "b",    "c",          "transpose_a",
-    "transpose_b",  "alpha",     "beta", "activation", "dtype",
-    "output_dtype", "constants", NULL};
+static const char matmul_fields[] =
+    "a b transpose_a transpose_b bias activation dtype output_dtype constants";
+static const char gemm_fields[] =
+    "a b c transpose_a transpose_b alpha beta activation dtype output_dtype constants";
 
 const struct wpk_shorthand_type wpk_shorthand_matrix_types[] = {
     {"matmul", matmul_fields, expand_matmul},

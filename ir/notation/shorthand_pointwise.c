@@ -64,8 +64,7 @@ static void declare(struct wpk_shorthand *s, const struct chain *chain)
     }
     wpk_shorthand_declare_output(s, &chain->output);
     wpk_shorthand_constants(s);
-    wpk_shorthand_print_tensor(s, "Y", chain->output.rank, NULL);
-    wpk_buf_append_text(&s->text, " = ");
+    wpk_shorthand_print(s, chain->output.rank, NULL, "Y[*] = ");
 }
 
 static void print_operand(struct wpk_shorthand *s, const struct chain *chain,
@@ -243,17 +242,13 @@ static void expand_transpose(struct wpk_shorthand *s, const char *name)
     for (size_t d = 0; d < count; d++) {
         wpk_buf_printf(&s->text, "%s%s", d == 0 ? "[" : ",", wpk_shorthand_axes[order[d]]);
     }
-    wpk_buf_append_text(&s->text, "] = ");
-    wpk_shorthand_print_tensor(s, "X", shape.rank, NULL);
+    wpk_shorthand_print(s, shape.rank, NULL, "] = X[*]");
 }
 
-static const char *const elementwise_fields[] = {"type",         "expr",      "inputs", "dtype",
-                                                 "output_dtype", "constants", NULL};
-static const char *const unary_fields[] = {"type", "shape", "dtype", "output_dtype", NULL};
-static const char *const binary_fields[] = {"type",         "a",         "b", "activation", "dtype",
-                                            "output_dtype", "constants", NULL};
-static const char *const transpose_fields[] = {"type",  "shape",        "perm",
-                                               "dtype", "output_dtype", NULL};
+static const char elementwise_fields[] = "expr inputs dtype output_dtype constants";
+static const char unary_fields[] = "shape dtype output_dtype";
+static const char binary_fields[] = "a b activation dtype output_dtype constants";
+static const char transpose_fields[] = "shape perm dtype output_dtype";
 
 const struct wpk_shorthand_type wpk_shorthand_pointwise_types[] = {
     {"elementwise", elementwise_fields, expand_elementwise},

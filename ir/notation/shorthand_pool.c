@@ -101,12 +101,9 @@ static void expand_global_avg(struct wpk_shorthand *s, const char *name)
                    input.extent[2] * input.extent[3]);
 }
 
-static const char *const max_fields[] = {"type",     "input", "kernel",       "stride", "padding",
-                                         "dilation", "dtype", "output_dtype", NULL};
-static const char *const avg_fields[] = {"type",   "input",        "kernel",
-                                         "stride", "padding",      "count_include_pad",
-                                         "dtype",  "output_dtype", NULL};
-static const char *const global_fields[] = {"type", "input", "dtype", "output_dtype", NULL};
+static const char max_fields[] = "input kernel stride padding dilation dtype output_dtype";
+static const char avg_fields[] = "input kernel stride padding count_include_pad dtype output_dtype";
+static const char global_fields[] = "input dtype output_dtype";
 
 const struct wpk_shorthand_type wpk_shorthand_pool_types[] = {
     {"max_pool2d", max_fields, expand_max},

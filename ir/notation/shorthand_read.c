@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ir/notation/shorthand_read.h"
 
-#include "ir/node.h"
-
 #include <string.h>
 
 const char *const wpk_shorthand_axes[WPK_RANK_MAX] = {"a0", "a1", "a2", "a3", "a4",
@@ -137,18 +135,29 @@ void wpk_shorthand_constants(struct wpk_shorthand *s)
 
 /* ---- text */
 
-void wpk_shorthand_print_tensor(struct wpk_shorthand *s, const char *name, int rank,
-                                const bool *keep)
+/* The axes in brackets: all ('*'), those kept ('k') or the others ('r'). */
+static void print_axes(struct wpk_shorthand *s, int rank, const bool *keep, char which)
 {
-    const char *separator = "[";
-    wpk_buf_append_text(&s->text, name);
+    const char *comma = "";
     for (int d = 0; d < rank; d++) {
-        if (keep == NULL || keep[d]) {
-            wpk_buf_printf(&s->text, "%s%s", separator, wpk_shorthand_axes[d]);
-            separator = ",";
+        if (which == '*' || keep[d] == (which == 'k')) {
+            wpk_buf_printf(&s->text, "%s%s", comma, wpk_shorthand_axes[d]);
+            comma = ",";
         }
     }
-    wpk_buf_append_text(&s->text, *separator == '[' ? "[]" : "]");
+}
+
+void wpk_shorthand_print(struct wpk_shorthand *s, int rank, const bool *keep, const char *text)
+{
+    for (const char *c = text; *c != '\0'; c++) {
+        bool opened = c > text && (c[-1] == '[' || c[-1] == '(');
+        bool closed = c[1] == ']' || c[1] == ')';
+        if (opened && closed && strchr("*kr", *c) != NULL) {
+            print_axes(s, rank, keep, *c);
+        } else {
+            wpk_buf_append_byte(&s->text, *c);
+        }
+    }
 }
 
 struct wpk_activation wpk_shorthand_activation(struct wpk_shorthand *s)

@@ -63,9 +63,9 @@ void wpk_shorthand_constants(struct wpk_shorthand *s);
 /* Axis names of a tensor, a0 … a9. */
 extern const char *const wpk_shorthand_axes[WPK_RANK_MAX];
 
-/* Write "name[a0,a1,…]", with the axes that `keep` marks; NULL: with all. */
-void wpk_shorthand_print_tensor(struct wpk_shorthand *s, const char *name, int rank,
-                                const bool *keep);
+/* Write a text in which [*] are all of `rank` axes, [k] those that `keep` marks, [r] and (r) the
+ * others: "Y[k] = sum(r) X[*]".   shape  keep [rank]; NULL: only [*] is there */
+void wpk_shorthand_print(struct wpk_shorthand *s, int rank, const bool *keep, const char *text);
 
 /* The function of the field "activation". The caller writes `begin` before the expression and `end`
  * after it. */
@@ -78,7 +78,7 @@ struct wpk_activation wpk_shorthand_activation(struct wpk_shorthand *s);
 
 struct wpk_shorthand_type {
     const char *name;
-    const char *const *fields; /* ends in NULL */
+    const char *fields; /* their names, with spaces between them; besides "type" */
     void (*expand)(struct wpk_shorthand *s, const char *name);
 };
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ir/reference/accuracy.h"
 
+#include "ir/reference/direct.h"
 #include "ir/reference/reference.h"
+#include "ir/reference/tape.h"
 
 #include <float.h>
 #include <math.h>
@@ -98,4 +100,19 @@ bool wpk_accuracy_stays_in(struct wpk_accuracy accuracy, const struct wpk_accura
 {
     double noise = fresh->count > 0 ? FRESH_SIGMAS / sqrt((double)fresh->count) : 0;
     return fresh->times_direct <= accuracy.times_direct * (1 + noise);
+}
+
+wpk_err wpk_direct_run(const struct wpk_program *program, const struct wpk_reference_args *args,
+                       uint64_t set, double *value, struct wpk_diag *diag)
+{
+    const struct wpk_tape_arithmetic rounded = {.rounds = true, .seed = set};
+    return wpk_evaluate(program, args, &rounded, value, NULL, diag);
+}
+
+wpk_err wpk_direct_run_at(const struct wpk_program *program, const struct wpk_reference_args *args,
+                          uint64_t set, const int64_t *points, int64_t count, double *value,
+                          struct wpk_diag *diag)
+{
+    const struct wpk_tape_arithmetic rounded = {.rounds = true, .seed = set};
+    return wpk_evaluate_at(program, args, &rounded, points, count, value, NULL, diag);
 }

@@ -2,8 +2,8 @@
 #include "ir/reference/accuracy.h"
 
 #include "common/rng.h"
-#include "ir/derive/contraction.h"
 #include "ir/derive/derive.h"
+#include "ir/derive/extract.h"
 #include "ir/node.h"
 #include "ir/notation/notation.h"
 #include "ir/reference/direct.h"

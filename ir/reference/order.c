@@ -7,6 +7,7 @@
  * another reduction axis hold terms that lie apart: they wait in `terms` until all are there. */
 #include "ir/reference/tape.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +32,8 @@ static int64_t count_terms(const struct wpk_stage *stage)
     return count;
 }
 
-bool wpk_order_fits(const struct wpk_stage *stage)
+/* True if a point has few enough terms to be kept until all are computed. */
+static bool fits(const struct wpk_stage *stage)
 {
     return count_terms(stage) <= TERMS_MAX;
 }
@@ -42,7 +44,7 @@ wpk_err wpk_order_new(struct wpk_tape *tape)
     if (!tape->ordered || !lane_is_reduced(tape) || tape->lane_axis == stage->axis_count - 1) {
         return WPK_OK;
     }
-    WPK_ASSERT(wpk_order_fits(stage));
+    WPK_ASSERT(fits(stage));
     int64_t stride = 1;
     for (int a = stage->axis_count - 1; a >= stage->rank; a--) {
         tape->term_stride[a] = stride;
@@ -121,4 +123,134 @@ void wpk_order_end(struct wpk_tape *tape)
             tape->sum[i] = (double)tape->sum_f32[i];
         }
     }
+}
+
+/* Which axis of a stage runs through the lanes. */
+
+/* Measured roughly, in ns: a step of the loop nest with its uniform work, then one lane of a load
+ * by how its elements lie. Only the order of the axes depends on them. */
+#define COST_STEP 40.0
+#define COST_CONTIGUOUS 0.5
+#define COST_STRIDED 3.0
+#define COST_GATHERED 15.0
+/* A term that waits for the sum of those before it: an addition's latency. */
+#define COST_ORDERED 1.5
+/* A copy of the tensor pays when each element is read at least so often. */
+#define PACK_REUSE 4
+/* Elements of a copy that many runs share: 64 MiB of doubles. */
+#define PACK_ELEMENTS_MAX ((int64_t)1 << 23)
+
+static bool depends_on(const struct wpk_program *program, int node, int axis)
+{
+    const struct wpk_node *n = &program->nodes[node];
+    switch (n->kind) {
+    case WPK_NODE_LITERAL:
+        return false;
+    case WPK_NODE_AXIS:
+        return n->axis == axis;
+    case WPK_NODE_LOAD:
+        for (int d = 0; d < program->tensors[n->tensor].rank; d++) {
+            if (depends_on(program, n->index[d], axis)) {
+                return true;
+            }
+        }
+        return false;
+    case WPK_NODE_UNARY:
+    case WPK_NODE_CAST:
+        return depends_on(program, n->arg[0], axis);
+    case WPK_NODE_BINARY:
+        return depends_on(program, n->arg[0], axis) || depends_on(program, n->arg[1], axis);
+    case WPK_NODE_SELECT:
+        break;
+    }
+    return depends_on(program, n->arg[0], axis) || depends_on(program, n->arg[1], axis) ||
+           depends_on(program, n->arg[2], axis);
+}
+
+static bool copy_pays(const struct wpk_tape_use *use, int tensor, int64_t elements,
+                      int64_t iterations)
+{
+    bool shared = use->regions[tensor].fixed && elements <= PACK_ELEMENTS_MAX;
+    return (double)elements * PACK_REUSE <= (double)iterations * (shared ? (double)use->runs : 1.0);
+}
+
+int wpk_tape_dim_to_pack(const struct wpk_program *program, const struct wpk_node *load, int axis,
+                         const struct wpk_tape_use *use, int64_t iterations)
+{
+    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+    int found = -1;
+    for (int d = 0; d < tensor->rank; d++) {
+        struct wpk_affine affine;
+        if (!wpk_index_affine(program, load->index[d], &affine)) {
+            if (depends_on(program, load->index[d], axis)) {
+                return -1;
+            }
+        } else if (affine.coefficient[axis] != 0) {
+            if (found >= 0 || affine.coefficient[axis] != 1) {
+                return -1;
+            }
+            found = d;
+        }
+    }
+    bool pays = copy_pays(use, load->tensor, wpk_tensor_elements(tensor), iterations);
+    return found >= 0 && found < tensor->rank - 1 && pays ? found : -1;
+}
+
+static double load_cost(const struct wpk_program *program, const struct wpk_node *load, int axis,
+                        const struct wpk_tape_use *use, int64_t iterations)
+{
+    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+    int64_t stride = 0;
+    int64_t dense = 1;
+    for (int d = tensor->rank - 1; d >= 0; d--) {
+        struct wpk_affine affine;
+        if (wpk_index_affine(program, load->index[d], &affine)) {
+            stride += affine.coefficient[axis] * dense;
+        } else if (depends_on(program, load->index[d], axis)) {
+            return COST_GATHERED;
+        }
+        dense *= tensor->extent[d];
+    }
+    if (stride == 0) {
+        return 0.0;
+    }
+    bool contiguous =
+        stride == 1 || wpk_tape_dim_to_pack(program, load, axis, use, iterations) >= 0;
+    return contiguous ? COST_CONTIGUOUS : COST_STRIDED;
+}
+
+int wpk_tape_lane_axis(const struct wpk_program *program, const struct wpk_stage *stage,
+                       const struct wpk_tape_use *use, bool ordered, int *loads)
+{
+    const int64_t *extent = use->extent;
+    int load_count = wpk_stage_loads(program, stage, loads, program->node_count);
+    int64_t iterations = 1;
+    int64_t points = 1;
+    for (int a = 0; a < stage->axis_count; a++) {
+        iterations *= extent[a];
+        points *= a < stage->rank ? extent[a] : 1;
+    }
+    int best = -1;
+    double best_cost = INFINITY;
+    for (int a = 0; a < stage->axis_count; a++) {
+        double lanes = (double)(extent[a] < WPK_TAPE_LANES ? extent[a] : WPK_TAPE_LANES);
+        double cost = COST_STEP * (1 + load_count) / lanes;
+        for (int i = 0; i < load_count; i++) {
+            cost += load_cost(program, &program->nodes[loads[i]], a, use, iterations);
+        }
+        bool last = a == stage->axis_count - 1;
+        if (a >= stage->rank && ordered) {
+            cost += last ? COST_ORDERED : COST_ORDERED + COST_STRIDED;
+            cost = last || fits(stage) ? cost : (double)INFINITY;
+        } else if (a >= stage->rank) {
+            cost += 2.0 * lanes * (double)points / (double)iterations; /* adding up the lanes */
+        } else if (stage->reduction == WPK_REDUCE_NONE && a != stage->rank - 1) {
+            cost += COST_STRIDED; /* strided stores */
+        }
+        if (cost < best_cost) {
+            best_cost = cost;
+            best = a;
+        }
+    }
+    return best;
 }

@@ -8,6 +8,7 @@
 #define WPK_IR_REFERENCE_REFERENCE_H
 
 #include "ir/program.h"
+#include "schema/choice.h"
 
 /* Larger programs are computed at some points only. Limits of the innermost iterations of all
  * stages, which take seconds, and of the elements that the stages write, 16 bytes each. */
@@ -60,5 +61,19 @@ wpk_err wpk_reference_run_at(const struct wpk_program *program,
 wpk_err wpk_reference_points_within(const struct wpk_program *program, const int64_t *points,
                                     int64_t count, double iterations_max, int64_t *out,
                                     struct wpk_diag *diag);
+
+/* The self-test of a choice: output values at some points, computed by the interpreter. */
+
+/* Draw the inputs of the seed (schema/draw.h) and compute each output at a few of its points, its
+ * two corners among them. Tensors have their canonical names, as in recipes and manifests. The
+ * tolerance is a fraction of the largest sum of |terms|, and 0 for integers: every algorithm is
+ * within it, and a wrong loop is not. If the interpreter would take too long, or an output has no
+ * finite value, that output has no points.
+ *
+ *   shape   out->output [outputs->count], in the order of `outputs`
+ *   errors  WPK_ENOMEM; WPK_EUNSUPPORTED */
+WPK_MUST_CHECK wpk_err wpk_selftest_make(const struct wpk_program *program, uint64_t seed,
+                                         const struct wpk_choice_list *outputs,
+                                         struct wpk_choice_test *out, struct wpk_diag *diag);
 
 #endif

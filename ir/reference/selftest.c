@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ir/reference/selftest.h"
-
 #include "ir/reference/reference.h"
+
 #include "schema/convert.h"
 #include "schema/draw.h"
 

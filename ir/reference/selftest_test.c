@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ir/reference/selftest.h"
+#include "ir/reference/reference.h"
 
 #include "ir/notation/notation.h"
 

@@ -182,7 +182,7 @@ void wpk_tape_free(struct wpk_tape *tape);
 wpk_err wpk_tape_run(struct wpk_tape *tape, const struct wpk_region *regions,
                      struct wpk_region *out, double *value, double *magnitude);
 
-/* ---- the lane axis: ir/reference/axis.c */
+/* ---- the lane axis: ir/reference/order.c */
 
 /* Choose the lane axis: the one whose rows cost least; -1 when there are no axes.
  *   shape   loads [node_count], scratch */
@@ -254,8 +254,6 @@ double wpk_lanes_fold(enum wpk_reduction reduction, enum wpk_dtype dtype, int64_
 
 /* ---- the accumulator of ordered tapes: ir/reference/order.c */
 
-/* True if a point has few enough terms to be kept until all are computed. */
-bool wpk_order_fits(const struct wpk_stage *stage);
 /*   errors  WPK_ENOMEM */
 wpk_err wpk_order_new(struct wpk_tape *tape);
 void wpk_order_begin(struct wpk_tape *tape);
@@ -264,7 +262,7 @@ void wpk_order_add(struct wpk_tape *tape, const double *a, const double *b);
 /* Write the results to tape->sum. */
 void wpk_order_end(struct wpk_tape *tape);
 
-/* ---- conversion: ir/reference/convert.c */
+/* ---- conversion: ir/reference/round.c */
 
 /* |value| of a cell, for the tolerance; 0 for infinities, which are exact. */
 double wpk_reference_magnitude(enum wpk_dtype dtype, double cell);

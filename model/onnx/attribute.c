@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes of nodes. Lists of numbers are copied: varints are no array. */
-#include "model/onnx/attribute.h"
-
-#include "model/onnx/tensor.h"
+#include "model/onnx/reader.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/onnx/branch.h"
+#include "model/onnx/reader.h"
 
 #include "model/operator/parts.h"
 

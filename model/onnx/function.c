@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/onnx/function.h"
-
-#include "model/onnx/attribute.h"
+#include "model/onnx/reader.h"
 
 #include <string.h>
 

@@ -3,10 +3,7 @@
  * then inputs, nodes and outputs. */
 #include "model/onnx/read.h"
 
-#include "model/onnx/attribute.h"
-#include "model/onnx/branch.h"
-#include "model/onnx/function.h"
-#include "model/onnx/tensor.h"
+#include "model/onnx/reader.h"
 #include "model/operator/parts.h"
 
 #include <stdio.h>

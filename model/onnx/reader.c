@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/onnx/reader.h"
 
+#include "common/format.h"
 #include "common/fs.h"
-#include "common/utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>

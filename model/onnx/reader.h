@@ -8,7 +8,7 @@
 
 #define WPK_ONNX_CALLS_MAX 32 /* functions and branches inside each other */
 
-/* A function that the model defines (model/onnx/function.h). */
+/* A function that the model defines. */
 struct wpk_onnx_function {
     const char *name;
     const char *domain;
@@ -90,5 +90,68 @@ const char *wpk_onnx_scoped_name(const struct wpk_onnx_reader *reader, const cha
 /* Fill in what the caller gives, or the function's default, but for the name. False: neither. */
 bool wpk_onnx_scoped_attribute(const struct wpk_onnx_reader *reader, const char *reference,
                                struct wpk_graph_attribute *out);
+
+/* Attributes of nodes. */
+
+/* Read an AttributeProto.   errors  WPK_EPARSE, WPK_EUNSUPPORTED, those of wpk_onnx_tensor */
+WPK_MUST_CHECK wpk_err wpk_onnx_attribute(struct wpk_onnx_reader *reader,
+                                          struct wpk_protobuf message,
+                                          struct wpk_graph_attribute *out);
+
+/* Constants of a model file, and of its files of external data. */
+
+/* Read a TensorProto into a new value that is a constant, under its name or, for attributes,
+ * without one.
+ *   errors  WPK_EPARSE, WPK_EUNSUPPORTED, WPK_ERANGE, those of external data; WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_onnx_tensor(struct wpk_onnx_reader *reader, struct wpk_protobuf message,
+                                       bool is_attribute, int *out);
+
+/* Functions that a model file defines: a node that calls one stands for the function's nodes. */
+
+/* Read the names of the model's functions into the reader.   errors  WPK_EPARSE, WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_onnx_functions_read(struct wpk_onnx_reader *reader,
+                                               struct wpk_protobuf model);
+
+/* The function that the node calls; NULL: it is an operator. */
+const struct wpk_onnx_function *wpk_onnx_function_find(const struct wpk_onnx_reader *reader,
+                                                       const struct wpk_graph_node *node);
+
+/* Read each of the function's nodes by `read`, as if they stood in place of `caller`.
+ *   errors  WPK_EPARSE, WPK_EUNSUPPORTED with a reason; those of `read`; WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_onnx_function_call(struct wpk_onnx_reader *reader,
+                                              const struct wpk_onnx_function *function,
+                                              const struct wpk_graph_node *caller,
+                                              wpk_err (*read)(struct wpk_onnx_reader *reader,
+                                                              struct wpk_protobuf node));
+
+/* Branches of an If, and bodies of a Loop or Scan. The nodes of both branches are read into the
+ * graph with a guard, and the If becomes one node for each output, with the condition and the two
+ * values that it has to choose from as inputs. Shape inference (shape.c) leaves out the branch that
+ * is not taken, where the condition follows from constants and shapes; else both are computed, and
+ * a Where chooses. A body stays apart from the graph (loop.h). */
+
+/* The functions that read parts of a GraphProto. */
+struct wpk_onnx_parts {
+    wpk_err (*initializer)(struct wpk_onnx_reader *reader, struct wpk_protobuf message);
+    wpk_err (*node)(struct wpk_onnx_reader *reader, struct wpk_protobuf message);
+};
+
+/* Add the nodes of an If, whose inputs and outputs are known; `message` is its NodeProto.
+ *   errors  WPK_EPARSE a branch is missing, or has not as many outputs; those of the parts */
+WPK_MUST_CHECK wpk_err wpk_onnx_branch_read(struct wpk_onnx_reader *reader,
+                                            const struct wpk_graph_node *node,
+                                            struct wpk_protobuf message,
+                                            const struct wpk_onnx_parts *parts);
+
+/* True for a node that has a body: a Loop or Scan. */
+bool wpk_onnx_is_repeating(const struct wpk_graph_node *node);
+
+/* Read the body of such a node.   owns  *out is the graph's
+ *   errors  WPK_EPARSE the body is missing; those of the parts */
+WPK_MUST_CHECK wpk_err wpk_onnx_body_read(struct wpk_onnx_reader *reader,
+                                          const struct wpk_graph_node *node,
+                                          struct wpk_protobuf message,
+                                          const struct wpk_onnx_parts *parts,
+                                          const struct wpk_graph_body **out);
 
 #endif

@@ -2,7 +2,7 @@
 /* Tensors of a model file. Their bytes stay in the mapped file if they lie there as an array:
  * raw_data, one packed field of floats, external data. Varints, and numbers one a field, are
  * copied. */
-#include "model/onnx/tensor.h"
+#include "model/onnx/reader.h"
 
 #include "common/fs.h"
 

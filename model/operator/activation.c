@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/operator/activation.h"
+#include "model/operator/expansion.h"
 
 #include <string.h>
 #include <strings.h>

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/operator/expand.h"
 
-#include "model/operator/expand_fused.h"
-#include "model/operator/expand_learn.h"
-#include "model/operator/expand_move.h"
 #include "model/operator/expand_product.h"
 #include "model/operator/expand_quantize.h"
-#include "model/operator/expand_sample.h"
-#include "model/operator/expand_signal.h"
-#include "model/operator/expand_state.h"
-#include "model/operator/expand_tree.h"
+#include "model/operator/expansion.h"
 #include "model/operator/operator.h"
-#include "model/operator/recurrent.h"
 
 #include <string.h>
 

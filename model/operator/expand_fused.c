@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/operator/expand_fused.h"
+#include "model/operator/expansion.h"
 
 #include <string.h>
 

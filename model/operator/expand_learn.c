@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/operator/expand_learn.h"
+#include "model/operator/expansion.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,7 @@
  *
  * source  https://onnx.ai/onnx/operators/ (GridSample, RoiAlign, DeformConv); the border of an
  *         image is treated as onnx.reference does */
-#include "model/operator/expand_sample.h"
+#include "model/operator/expansion.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A Fourier transform of n elements is a product with n * n sines and cosines: exact, and for the
  * lengths that models have about as fast as a fast one. */
-#include "model/operator/expand_signal.h"
+#include "model/operator/expansion.h"
 
 #include "model/operator/operator.h"
 

@@ -3,9 +3,7 @@
  * sample is in each tree, another one its feature, and an equation chooses the next node. A leaf is
  * its own next node, so that after as many levels as the deepest tree has, each sample is at its
  * leaves; a Gather reads what they give to each target, and an equation adds it up. */
-#include "model/operator/expand_tree.h"
-
-#include "model/operator/expand_learn.h"
+#include "model/operator/expansion.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Helpers shared by the files that expand operators: nodes of equations, and how an expansion
- * fails. */
+/* Expansion of operators, and what the files that do it share: nodes of equations, and how an
+ * expansion fails. Each wpk_expand_* reads the node and appends what computes its outputs.
+ *   errors  WPK_EUNSUPPORTED, WPK_EINVAL with a reason; WPK_ENOSPC, WPK_ENOMEM */
 #ifndef WPK_MODEL_OPERATOR_EXPANSION_H
 #define WPK_MODEL_OPERATOR_EXPANSION_H
 
+#include "model/graph.h"
 #include "model/operator/compose.h"
 
 /* A node that others take the place of. */
@@ -58,5 +60,96 @@ void wpk_expansion_axes(struct wpk_expansion *e, int count);
 
 /* The product of `count` extents. */
 int64_t wpk_expansion_product(const int64_t *extent, int count);
+
+/* Operators of com.microsoft that ONNX Runtime's optimizers write: several of ONNX's in one.
+ *   source  ONNX Runtime docs/ContribOperators.md */
+/* FusedMatMul: transposed operands, and a factor. */
+wpk_err wpk_expand_fused_matmul(struct wpk_expansion *e);
+/* FusedConv and FusedGemm: an activation after it, and of a convolution an addend before that. */
+wpk_err wpk_expand_fused_activation(struct wpk_expansion *e);
+/* SkipLayerNormalization, SkipSimplifiedLayerNormalization: the sum of two, normalized. */
+wpk_err wpk_expand_skip_norm(struct wpk_expansion *e);
+/* EmbedLayerNormalization: the sum of rows of two or three tables, normalized. */
+wpk_err wpk_expand_embed_norm(struct wpk_expansion *e);
+
+/* Operators of ai.onnx.ml: linear models, and what prepares their inputs. */
+WPK_MUST_CHECK wpk_err wpk_expand_scaler(struct wpk_expansion *e);
+WPK_MUST_CHECK wpk_err wpk_expand_linear(struct wpk_expansion *e);
+
+/* Apply attribute post_transform to the scores [rows, count], which becomes the value `output`.
+ *   errors  WPK_EUNSUPPORTED  another function than NONE, SOFTMAX, LOGISTIC */
+WPK_MUST_CHECK wpk_err wpk_expand_post_transform(struct wpk_expansion *e, int scores, int output);
+
+/* How many labels the node has; 0: none.   shape  *ints: NULL if they are texts */
+int wpk_expand_label_count(const struct wpk_expansion *e, const int64_t **ints);
+
+/* Compute the labels of the largest scores [rows, count]: output 0, if it is asked for.
+ *   errors  WPK_EUNSUPPORTED  labels are texts */
+WPK_MUST_CHECK wpk_err wpk_expand_labels(struct wpk_expansion *e, int scores, int64_t rows,
+                                         int64_t count);
+
+/* Operators that move elements: by data, through a Gather, or as an equation says. */
+WPK_MUST_CHECK wpk_err wpk_expand_affine_grid(struct wpk_expansion *e);
+WPK_MUST_CHECK wpk_err wpk_expand_feature_extractor(struct wpk_expansion *e);
+WPK_MUST_CHECK wpk_err wpk_expand_col2im(struct wpk_expansion *e);
+WPK_MUST_CHECK wpk_err wpk_expand_compress(struct wpk_expansion *e);
+WPK_MUST_CHECK wpk_err wpk_expand_det(struct wpk_expansion *e);
+WPK_MUST_CHECK wpk_err wpk_expand_max_unpool(struct wpk_expansion *e);
+WPK_MUST_CHECK wpk_err wpk_expand_reverse_sequence(struct wpk_expansion *e);
+WPK_MUST_CHECK wpk_err wpk_expand_tensor_scatter(struct wpk_expansion *e);
+
+/* Operators that read an image between its elements, at places that are data. */
+WPK_MUST_CHECK wpk_err wpk_expand_grid_sample(struct wpk_expansion *e);
+WPK_MUST_CHECK wpk_err wpk_expand_roi_align(struct wpk_expansion *e);
+WPK_MUST_CHECK wpk_err wpk_expand_deform_conv(struct wpk_expansion *e);
+
+/* Operators of signals: windows, and Fourier transforms as products with a constant matrix. */
+
+/* HannWindow, HammingWindow, BlackmanWindow. */
+WPK_MUST_CHECK wpk_err wpk_expand_window(struct wpk_expansion *e);
+WPK_MUST_CHECK wpk_err wpk_expand_dft(struct wpk_expansion *e);
+WPK_MUST_CHECK wpk_err wpk_expand_stft(struct wpk_expansion *e);
+
+/* Operators of models that read a sequence step by step and keep a state. */
+WPK_MUST_CHECK wpk_err wpk_expand_causal_conv(struct wpk_expansion *e);
+WPK_MUST_CHECK wpk_err wpk_expand_flex_attention(struct wpk_expansion *e);
+WPK_MUST_CHECK wpk_err wpk_expand_linear_attention(struct wpk_expansion *e);
+
+/* Ensembles of decision trees: TreeEnsemble, TreeEnsembleRegressor, TreeEnsembleClassifier.
+ *   errors  WPK_EPARSE, too */
+WPK_MUST_CHECK wpk_err wpk_expand_trees(struct wpk_expansion *e);
+
+/* RNN, GRU and LSTM as nodes that have programs: the steps of the sequence one after the other. */
+
+/* Append to the graph nodes that compute the outputs of `node`, which is none of its nodes. The
+ * shapes of its inputs are known. Inputs are multiplied by the weights for all steps at once; the
+ * nodes of a step are named after it.
+ *
+ *   errors  WPK_EUNSUPPORTED, WPK_EINVAL with a reason; WPK_ENOSPC, WPK_ENOMEM
+ *   source  https://onnx.ai/onnx/operators/ (RNN, GRU, LSTM) */
+WPK_MUST_CHECK wpk_err wpk_graph_expand_recurrent(struct wpk_graph *graph,
+                                                  const struct wpk_graph_node *node,
+                                                  struct wpk_diag *diag);
+
+/* The functions that RNN, GRU and LSTM take by their names, as nodes. */
+
+#define WPK_ACTIVATIONS_MAX 6 /* of a node: three in both directions */
+
+struct wpk_activation_function {
+    int kind;
+    float alpha, beta; /* of those that have them */
+};
+
+/* Read the attributes activations, activation_alpha and activation_beta of a node.
+ *   shape   usual: names, separated by commas, of the functions where none are given
+ *           out [count]
+ *   errors  WPK_EUNSUPPORTED with a reason */
+WPK_MUST_CHECK wpk_err wpk_activations_read(const struct wpk_graph_node *node, const char *usual,
+                                            int count, struct wpk_activation_function *out,
+                                            struct wpk_diag *diag);
+
+/* Append what computes the function of x. */
+int wpk_activation_apply(struct wpk_compose *c, const struct wpk_activation_function *activation,
+                         int x);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/operator/fold.h"
+#include "model/operator/shape.h"
 
 #include "ir/cost.h"
 #include "model/operator/interpret.h"

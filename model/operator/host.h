@@ -4,6 +4,7 @@
 #ifndef WPK_MODEL_OPERATOR_HOST_H
 #define WPK_MODEL_OPERATOR_HOST_H
 
+#include "ir/data_index.h"
 #include "model/graph.h"
 #include "schema/model_plan.h"
 
@@ -21,5 +22,13 @@ WPK_MUST_CHECK wpk_err wpk_graph_host_interpret(const struct wpk_model_plan_host
                                                 const struct wpk_graph_value *const *types,
                                                 const double *const *inputs, double *out,
                                                 struct wpk_diag *diag);
+
+/* The values that a model's inputs are drawn from, for tests and timing: indices inside their axes,
+ * masks of 0 and 1, operands in the domains of functions (ir/data_index.h). */
+
+/* Find the domains of the inputs of a graph whose shapes were inferred without problems.
+ *   shape   out [input_count]
+ *   errors  WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_graph_domains(const struct wpk_graph *graph, struct wpk_domain *out);
 
 #endif

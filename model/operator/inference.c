@@ -2,14 +2,6 @@
 #include "model/operator/inference.h"
 
 #include "model/operator/loop.h"
-#include "model/operator/op_attention.h"
-#include "model/operator/op_einsum.h"
-#include "model/operator/op_group.h"
-#include "model/operator/op_index.h"
-#include "model/operator/op_loss.h"
-#include "model/operator/op_place.h"
-#include "model/operator/op_resize.h"
-#include "model/operator/op_rotary.h"
 #include "model/operator/window.h"
 
 #include <math.h>

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/operator/mapping.h"
 
-#include "ir/derive/extract.h"
-
 /* Rows: what the first group is; columns: how the second one reads its result.
  *
  * A node that computes goes where each element is computed once: into its producer's epilogue,
  * never into a window, a slice or a broadcast. A node that moves elements is no step: the reader
  * takes them from where they come. Two reductions lost to two kernels wherever measured, but for
- * those that work row by row (ir/rows.h). */
+ * those that work row by row (ir/cost.h). */
 enum wpk_fusion wpk_mapping_fusion(enum wpk_mapping first, enum wpk_mapping second)
 {
     static const enum wpk_fusion table[WPK_MAPPING_COUNT][WPK_MAPPING_COUNT] = {

@@ -3,7 +3,7 @@
  *     R = sum(e) Q * K      S = scale and soft cap      W = S with masks
  *     M = max(j) W          Z = sum(j) exp(W - M)       P = exp(W - M) / Z, 0 for a masked row
  *     Y = sum(j) P * V */
-#include "model/operator/op_attention.h"
+#include "model/operator/operator_forms.h"
 
 #include <math.h>
 #include <string.h>

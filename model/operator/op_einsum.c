@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each letter is an axis, and so is each dimension that "..." stands for, counted from the last.
  * Axes of the result are d0, d1, ...; the others are summed over. */
-#include "model/operator/op_einsum.h"
+#include "model/operator/operator_forms.h"
 
 #include <ctype.h>
 #include <string.h>

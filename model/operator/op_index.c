@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/operator/op_index.h"
+#include "model/operator/operator_forms.h"
 
 #include <string.h>
 

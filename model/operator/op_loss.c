@@ -3,7 +3,7 @@
  * [N, d1, ...], named by their axes d0, d1, ..., and c is a class:
  *     L[d0,d1] = -sum(c) select(X1[d0,d1] == c, P[d0,c,d1] * weight[c], 0)
  * then none, the sum, or the sum divided by that of the weights. */
-#include "model/operator/op_loss.h"
+#include "model/operator/operator_forms.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/operator/op_place.h"
+#include "model/operator/operator_forms.h"
 
 #include "ir/program.h"
 

@@ -2,7 +2,7 @@
 /* With cosines C and sines N of row s, and the other element of the pair p:
  *     Y[e] = X[e] * C[s,j] - X[p] * N[s,j]     for the first of a pair, + for the second
  * Pairs are neighbours if interleaved, else half of the turned elements apart. */
-#include "model/operator/op_rotary.h"
+#include "model/operator/operator_forms.h"
 
 #include <stdio.h>
 #include <string.h>

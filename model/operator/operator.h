@@ -186,13 +186,6 @@ WPK_MUST_CHECK wpk_err wpk_operator_pads(const struct wpk_graph *graph,
                                          const struct wpk_graph_node *node, int64_t *before,
                                          int64_t *after, struct wpk_diag *diag);
 
-/* The whole factor by which a Resize widens each axis of input 0, by its scales or sizes.
- *   shape   out [rank of input 0]
- *   errors  WPK_EUNSUPPORTED another mode, or factors that are not whole; WPK_EINVAL */
-WPK_MUST_CHECK wpk_err wpk_operator_factors(const struct wpk_graph *graph,
-                                            const struct wpk_graph_node *node, int64_t *out,
-                                            struct wpk_diag *diag);
-
 /* The elements of each axis of input 0 that a Slice takes: output element i is start + i * step. */
 struct wpk_operator_slice {
     int64_t start[WPK_RANK_MAX];

@@ -1,16 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/operator/loop.h"
-#include "model/operator/op_attention.h"
-#include "model/operator/op_einsum.h"
-#include "model/operator/op_group.h"
-#include "model/operator/op_index.h"
-#include "model/operator/op_loss.h"
-#include "model/operator/op_place.h"
-#include "model/operator/op_resize.h"
-#include "model/operator/op_rotary.h"
-#include "model/operator/print_move.h"
-#include "model/operator/print_text.h"
-#include "model/operator/print_window.h"
+#include "model/operator/operator_forms.h"
 
 #include <string.h>
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that only move elements. */
-#include "model/operator/print_move.h"
-
-#include "model/operator/op_place.h"
+#include "model/operator/operator_forms.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -8,9 +8,8 @@
  *
  * where each letter takes its own part of G, R and c. Weights that are constants are used
  * where they lie. The steps of a direction are the iterations of a loop. */
-#include "model/operator/recurrent.h"
+#include "model/operator/expansion.h"
 
-#include "model/operator/activation.h"
 #include "model/operator/expand_product.h"
 
 #include <string.h>

@@ -3,14 +3,12 @@
 
 #include "model/operator/expand.h"
 #include "model/operator/expand_product.h"
-#include "model/operator/fold.h"
 #include "model/operator/host.h"
 #include "model/operator/inference.h"
 #include "model/operator/loop.h"
 #include "model/operator/lower.h"
-#include "model/operator/op_resize.h"
 #include "model/operator/operator.h"
-#include "model/operator/unroll.h"
+#include "model/operator/operator_forms.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -419,7 +417,7 @@ static wpk_err add_group(struct wpk_graph *graph, const struct wpk_graph_node *o
     return err;
 }
 
-#define GROUP_MAX 16 /* inputs of a node; a region has no more operands (fuse.h) */
+#define GROUP_MAX 16 /* inputs of a node; a region has no more operands (rewrite.h) */
 
 /* Append nodes of groups of the node's inputs until few enough remain, which it then has. */
 static wpk_err add_groups(struct wpk_graph *graph, struct wpk_graph_node *node)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/operator/slice.h"
+#include "model/operator/affine.h"
 
 #include "model/operator/operator.h"
 

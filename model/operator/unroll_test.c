@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/operator/unroll.h"
+#include "model/operator/loop.h"
 
 #include "model/onnx/read.h"
 #include "model/operator/interpret.h"

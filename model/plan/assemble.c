@@ -3,11 +3,10 @@
  * A value that is a view of another lies in its memory. */
 #include "model/plan/assemble.h"
 
-#include "common/checksum.h"
+#include "common/crypto.h"
 #include "ir/cost.h"
-#include "model/operator/domain.h"
+#include "model/operator/host.h"
 #include "model/operator/loop.h"
-#include "model/plan/placement.h"
 
 #include <limits.h>
 #include <stdio.h>

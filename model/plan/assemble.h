@@ -3,8 +3,11 @@
 #ifndef WPK_MODEL_PLAN_ASSEMBLE_H
 #define WPK_MODEL_PLAN_ASSEMBLE_H
 
+#include "common/err.h"
 #include "model/region/region.h"
 #include "schema/model_plan.h"
+
+#include <stdint.h>
 
 /* The model for one set of shapes of its inputs. */
 struct wpk_assemble_shape {
@@ -43,5 +46,22 @@ struct wpk_assemble_parts {
  *   errors  WPK_ERANGE more than the limits of schema/model_plan.h; WPK_ENOMEM, WPK_ENOSPC */
 WPK_MUST_CHECK wpk_err wpk_assemble_plan(const struct wpk_assemble_parts *parts,
                                          struct wpk_buf *out, struct wpk_diag *diag);
+
+/* Where values lie in one block of memory, so that those that live at the same time do not meet. */
+
+struct wpk_placement {
+    int64_t size;   /* bytes, a multiple of the alignment that the caller wants */
+    int first;      /* the step that writes it */
+    int last;       /* the last step that reads it; >= first */
+    int64_t offset; /* set by wpk_placement_solve */
+};
+
+/* Set the offsets: the largest value first, each at the lowest place that is free while it lives.
+ *
+ *   shape   list [count]
+ *   unit    returns the bytes of the block in *size
+ *   errors  WPK_ENOMEM
+ */
+WPK_MUST_CHECK wpk_err wpk_placement_solve(struct wpk_placement *list, int count, int64_t *size);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/plan/check_plan.h"
 
-#include "common/checksum.h"
+#include "common/crypto.h"
 #include "ir/reference/check.h"
 #include "schema/model_plan.h"
 

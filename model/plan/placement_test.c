@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/plan/placement.h"
+#include "model/plan/assemble.h"
 
 #include "common/rng.h"
 

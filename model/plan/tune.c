@@ -4,8 +4,8 @@
 #include "common/clock.h"
 #include "common/format.h"
 #include "common/fs.h"
+#include "model/plan/check_plan.h"
 #include "model/plan/estimate.h"
-#include "model/plan/verify.h"
 #include "schema/draw.h"
 
 #include <stdio.h>

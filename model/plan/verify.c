@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/plan/verify.h"
+#include "model/plan/check_plan.h"
 
 #include "common/rng.h"
 #include "model/operator/interpret.h"

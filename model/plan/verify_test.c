@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The outputs of a plan of views against its model: right ones, wrong ones, and those of another
  * model. */
-#include "model/plan/verify.h"
+#include "model/plan/check_plan.h"
 
 #include "common/fs.h"
 #include "model/plan/tune.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/region/region.h"
 
-#include "ir/rows.h"
+#include "ir/cost.h"
 #include "model/operator/loop.h"
 #include "model/operator/mapping.h"
 

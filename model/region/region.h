@@ -11,7 +11,7 @@
 #include "model/graph.h"
 #include "model/operator/host.h"
 #include "model/operator/view.h"
-#include "model/rewrite/fuse.h"
+#include "model/rewrite/rewrite.h"
 
 #define WPK_REGION_NAME_MAX 64
 

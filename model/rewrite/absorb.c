@@ -2,11 +2,10 @@
 /* A factor of x is followed backwards through the nodes that compute x: through sums (each term is
  * multiplied), products (one operand is), and nodes that only move elements, until constants are
  * reached. The equations decide, whatever the nodes are called. */
-#include "model/rewrite/absorb.h"
+#include "model/rewrite/rewrite.h"
 
 #include "model/operator/affine.h"
 #include "model/operator/lower.h"
-#include "model/rewrite/trace.h"
 
 #include <float.h>
 #include <math.h>

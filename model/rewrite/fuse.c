@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/rewrite/fuse.h"
+#include "model/rewrite/rewrite.h"
 
 #include "ir/derive/derive.h"
 #include "ir/derive/extract.h"

@@ -7,13 +7,10 @@
  *
  * The equation of the one node is then the same, and element k of the first node's output is its
  * element k, those of the second follow, and so on. */
-#include "model/rewrite/merge.h"
+#include "model/rewrite/rewrite.h"
 
 #include "model/operator/mapping.h"
 #include "model/operator/view.h"
-#include "model/rewrite/fuse.h"
-#include "model/rewrite/joint.h"
-#include "model/rewrite/trace.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "ir/node.h"
 #include "ir/reference/reference.h"
 #include "model/operator/mapping.h"
-#include "model/rewrite/prune.h"
+#include "model/rewrite/rewrite.h"
 
 #include <stdlib.h>
 #include <string.h>

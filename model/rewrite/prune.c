@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/rewrite/prune.h"
+#include "model/rewrite/rewrite.h"
 
+#include "model/operator/affine.h"
 #include "model/operator/lower.h"
 #include "model/operator/shape.h"
-#include "model/operator/slice.h"
-#include "model/rewrite/trace.h"
 
 #include <stdlib.h>
 #include <string.h>

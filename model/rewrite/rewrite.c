@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/rewrite/rewrite.h"
 
-#include "model/operator/fold.h"
 #include "model/operator/loop.h"
-#include "model/rewrite/absorb.h"
-#include "model/rewrite/merge.h"
+#include "model/operator/shape.h"
 #include "model/rewrite/narrow.h"
-#include "model/rewrite/prune.h"
-#include "model/rewrite/rule.h"
 
 wpk_err wpk_graph_rewrite(struct wpk_graph *graph)
 {

@@ -5,7 +5,6 @@
 #include "model/onnx/read.h"
 #include "model/operator/interpret.h"
 #include "model/operator/shape.h"
-#include "model/rewrite/rule.h"
 #include "tests/model_fixture.h"
 
 #include <ctype.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/rewrite/rule.h"
+#include "model/rewrite/rewrite.h"
 
 #include "ir/cost.h"
-#include "model/operator/fold.h"
 #include "model/operator/lower.h"
 #include "model/operator/shape.h"
 

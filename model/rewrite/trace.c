@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/rewrite/trace.h"
+#include "model/rewrite/rewrite.h"
 
 /* A search for a use of `axis`. */
 struct search {

@@ -90,7 +90,7 @@ wpk_err wpk_gpu_open(const struct wpk_gpu_options *options, struct wpk_gpu **out
     return WPK_OK;
 }
 
-struct wpk_gpu *wpk_gpu_share(struct wpk_gpu *gpu)
+static struct wpk_gpu *share(struct wpk_gpu *gpu)
 {
     __atomic_add_fetch(&gpu->users, 1, __ATOMIC_RELAXED);
     return gpu;
@@ -245,7 +245,7 @@ wpk_err wpk_gpu_call_new(struct wpk_gpu *gpu, struct wpk_gpu_call **out, struct 
     if (call == NULL) {
         return WPK_ENOMEM;
     }
-    call->gpu = wpk_gpu_share(gpu);
+    call->gpu = share(gpu);
     call->border = gpu->border;
     for (int i = 0; i < gpu->main.plan.argument_count; i++) {
         call->pointer[i] = gpu->argument[i].address;

@@ -38,7 +38,6 @@ struct wpk_gpu_options {
 WPK_MUST_CHECK wpk_err wpk_gpu_open(const struct wpk_gpu_options *options, struct wpk_gpu **out,
                                     struct wpk_diag *diag);
 /* Count one more user, and one user less; the last release frees it. */
-struct wpk_gpu *wpk_gpu_share(struct wpk_gpu *gpu);
 void wpk_gpu_release(struct wpk_gpu *gpu);
 
 /* The vendor's primitive; NULL: the kernel is ours. */

@@ -27,15 +27,6 @@ struct wpk_gpu_module {
     struct wpk_gpu_module *next;
 };
 
-/* Load the code into the context, which is current, or count one more user of it.
- *   owns    caller calls wpk_gpu_module_give
- *   errors  WPK_EUNSUPPORTED, WPK_ESYSTEM, WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_gpu_module_take(const struct wpk_cuda_driver *driver,
-                                           const void *context, const struct wpk_launch_code *code,
-                                           struct wpk_gpu_module **out, struct wpk_diag *diag);
-/* The module's context is current. */
-void wpk_gpu_module_give(struct wpk_gpu_module *module);
-
 /* Of modules without users, the last `count` stay loaded: for a process that keeps its context, and
  * opens the same kernels again. */
 void wpk_gpu_module_keep(int count);

@@ -7,6 +7,7 @@
 #ifndef WPK_RUNTIME_VENDOR_GPU_VENDOR_H
 #define WPK_RUNTIME_VENDOR_GPU_VENDOR_H
 
+#include "common/cublaslt_calls.h"
 #include "schema/recipe.h"
 
 struct wpk_gpu_primitive;
@@ -90,5 +91,19 @@ WPK_MUST_CHECK wpk_err wpk_cudnn_open(const char *directory, struct wpk_gpu_vend
 /* Open the library; called once.   errors  those of wpk_gpu_vendor_open */
 WPK_MUST_CHECK wpk_err wpk_cublaslt_open(const char *directory, struct wpk_gpu_vendor *out,
                                          struct wpk_diag *diag);
+
+/* Algorithms of cuBLASLt that its heuristic does not name. */
+
+#define WPK_CUBLASLT_CALL_FIELD(name, result, parameters) result(*name) parameters;
+
+struct wpk_cublaslt_calls {
+    WPK_CUBLASLT_CALL_LIST(WPK_CUBLASLT_CALL_FIELD)
+};
+
+/* A product in f32; the descriptors are borrowed. */
+struct wpk_cublaslt_problem {
+    const struct wpk_cublaslt_calls *calls;
+    void *handle, *product, *a, *b, *d;
+};
 
 #endif

@@ -184,8 +184,8 @@ static void rl_begins_with_its_policy(void **state)
     assert_true(same < ASKS);
     wpk_strategy_free(strategy);
     wpk_strategy_free(cold);
-    assert_true(wpk_strategy_takes_prior(wpk_strategy_find("rl")));
-    assert_false(wpk_strategy_takes_prior(wpk_strategy_find("ga")));
+    assert_true(wpk_strategy_find("rl")->takes_prior);
+    assert_false(wpk_strategy_find("ga")->takes_prior);
 }
 
 int main(void)

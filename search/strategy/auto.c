@@ -15,10 +15,8 @@
  *   source  ranking drafts by a learnt model: Zheng et al., Ansor, OSDI 2020; choosing among
  *           operators by their credit: Fialho et al., Analyzing bandit-based adaptive operator
  *           selection mechanisms, 2010 */
-#include "common/real.h"
 #include "search/model/prior.h"
 #include "search/strategy/model.h"
-#include "search/strategy/move.h"
 #include "search/strategy/strategies.h"
 
 #include <math.h>

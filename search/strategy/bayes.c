@@ -9,8 +9,7 @@
  *
  *   source  Jones, Schonlau & Welch, Efficient global optimization of expensive black-box
  *           functions, 1998; Rasmussen & Williams, Gaussian processes for machine learning, 2006 */
-#include "common/real.h"
-#include "search/strategy/move.h"
+#include "common/format.h"
 #include "search/strategy/strategies.h"
 
 #include <math.h>

@@ -9,7 +9,6 @@
  *           crossover, mutation, elitism: Woodpecker-DL, section on genetic search. Steady state:
  *           Whitley, The GENITOR algorithm, ICGA 1989. The rates were chosen by the synthetic
  *           spaces of tests/strategy_suite.c. */
-#include "search/strategy/move.h"
 #include "search/strategy/strategies.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "search/strategy/hints.h"
+#include "search/strategy/seen.h"
 
-#include "common/real.h"
+#include "common/format.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "search/strategy/hints.h"
+#include "search/strategy/seen.h"
 
 #include "search/fake_space.h"
 

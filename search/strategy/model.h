@@ -10,8 +10,8 @@
 #ifndef WPK_SEARCH_STRATEGY_MODEL_H
 #define WPK_SEARCH_STRATEGY_MODEL_H
 
-#include "search/strategy/strategies.h"
 #include "search/model/trees.h"
+#include "search/strategy/strategies.h"
 
 struct wpk_cost_model;
 

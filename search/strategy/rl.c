@@ -10,12 +10,11 @@
  *
  *   source  Schulman et al., Proximal policy optimization algorithms, 2017; rollouts in a learnt
  *           model: Sutton, Integrated architectures for learning, planning, and reacting, 1990 */
-#include "common/real.h"
+#include "common/format.h"
 #include "search/mask.h"
 #include "search/model/prior.h"
 #include "search/model/rl_network.h"
 #include "search/strategy/model.h"
-#include "search/strategy/move.h"
 #include "search/strategy/strategies.h"
 
 #include <math.h>

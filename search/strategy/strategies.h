@@ -10,12 +10,12 @@
  *                         wpk_space_predict (log of seconds), wpk_space_features,
  *                         wpk_candidate_equal; wpk_space_variant before it reads a variant's genes
  *     search/mask.h       which values of the next gene can still become a legal candidate
- *     search/strategy/move.h       mutations and crossover
+ *     search/strategy/strategies.h       mutations and crossover
  *     search/strategy/model.h      the cost model
  *     search/model/prior.h      what other operators' trials taught; course->prior may be NULL
  *     search/strategy/seen.h       the candidates asked for so far
  *     search/snapshot.h   the text that `save` writes and `load` reads
- *     common/real.h       exponentials and logarithms that are the same everywhere
+ *     common/format.h       exponentials and logarithms that are the same everywhere
  *
  * To add a strategy: write its class in a file of its own and list it in WPK_STRATEGY_LIST.
  * tests/strategy_suite.c and search/snapshot_test.c hold every class of the list to the rules. */
@@ -36,57 +36,21 @@ struct wpk_course_trial {
 /* The inputs that the asks of a strategy depend on, besides its own state. */
 struct wpk_course {
     const struct wpk_space *space;
-    const struct wpk_prior *prior;  /* NULL: none */
+    const struct wpk_prior *prior;         /* NULL: none */
     const struct wpk_candidate *relatives; /* [relative_count] of other borders and shapes */
     int relative_count;
-    int twin_count; /* of them, of other borders: asked for first */
+    int twin_count;                 /* of them, of other borders: asked for first */
     double option[WPK_OPTIONS_MAX]; /* of the class, in its order */
     struct wpk_rng rng;
     struct wpk_seen seen;
-    double origin;     /* log of the first `relative`, +inf before */
-    uint64_t asked;    /* asks given */
-    uint64_t learnt;   /* tells learnt from, those of the history too */
-    uint64_t ok_count; /* of them, with a time */
+    double origin;                  /* log of the first `relative`, +inf before */
+    uint64_t asked;                 /* asks given */
+    uint64_t learnt;                /* tells learnt from, those of the history too */
+    uint64_t ok_count;              /* of them, with a time */
     struct wpk_course_trial *trial; /* owned; [trial_count], in the order in which they were
                                            learnt: all, or the best and a sample of the others */
     int trial_count;
     int best; /* the fastest of them, -1: none has a time */
-};
-
-struct wpk_strategy_class {
-    const char *name;    /* "random", "ga" */
-    const char *version; /* "ga-5" */
-    const char *summary;
-    const struct wpk_strategy_option *options; /* [option_count] */
-    int option_count;
-    int ahead;  /* asks under way that an ask does not wait for */
-    bool keeps; /* trials */
-    bool is_slow; /* it learns a model: an ask takes milliseconds */
-    bool takes_prior;
-    bool takes_relatives; /* its first option says how many constructed candidates come before those
-                             of other shapes */
-    /* The number of the first asks that construction gives, and of these every `drawn`-th that is
-     * drawn at random, 0: none; NULL: no such asks. */
-    int (*first)(const struct wpk_course *course, int *drawn);
-    /* Create the state of a strategy that was never asked; NULL: it has none.
-     *   owns    caller calls free
-     *   errors  WPK_ENOMEM */
-    wpk_err (*make)(const struct wpk_course *course, void **state);
-    void (*free)(void *state);
-    /* Propose a candidate that is legal and not seen.
-     *   errors  WPK_EEXHAUSTED it found none: one is drawn at random; WPK_ENOMEM: `state` is as
-     *           before. `course->rng` may have changed: the caller takes that back */
-    wpk_err (*propose)(void *state, struct wpk_course *course, struct wpk_candidate *out);
-    /* Learn from the trial that was kept last, or, if the class keeps none, from this one; NULL:
-     * there is nothing to learn. */
-    void (*learn)(void *state, struct wpk_course *course, const struct wpk_course_trial *trial);
-    /* The policy that it has learnt; NULL: it learns none. */
-    const struct wpk_network *(*policy)(const void *state);
-    /* Append the state to a snapshot, and read it into one just made; NULL: there is none. State
-     * that can be computed from the trials need not be saved: `load` finds them in the course. */
-    void (*save)(const void *state, struct wpk_buf *out);
-    wpk_err (*load)(void *state, const struct wpk_course *course,
-                    struct wpk_snapshot_reader *reader);
 };
 
 /* All strategies, in the order in which they are listed; each has a class wpk_strategy_NAME. */
@@ -101,5 +65,24 @@ WPK_STRATEGY_LIST(WPK_STRATEGY_DECLARE)
  *   errors  those of wpk_strategy_check_option; WPK_EPARSE */
 WPK_MUST_CHECK wpk_err wpk_strategy_read_options(const struct wpk_strategy_class *kind,
                                                  const char *text, double *out);
+
+/* Candidates made from others. The new candidates may be illegal. */
+
+/* Move one gene, and each further one with probability 1/2. */
+void wpk_move_some(const struct wpk_space *space, struct wpk_rng *rng,
+                   struct wpk_candidate *candidate);
+/* Uniform crossover: the child is of the first parent's variant, and takes each gene from the
+ * second with probability 1/2, where that one has a gene of this name with a value that exists. */
+void wpk_move_cross(const struct wpk_space *space, struct wpk_rng *rng,
+                    const struct wpk_candidate *first, const struct wpk_candidate *second,
+                    struct wpk_candidate *child);
+
+/* A legal candidate that is not seen and differs from `from` in one gene, or in few where no such
+ * one is found: mostly of the same variant.
+ *   errors  WPK_EEXHAUSTED */
+WPK_MUST_CHECK wpk_err wpk_move_neighbour(const struct wpk_space *space,
+                                          const struct wpk_seen *seen, struct wpk_rng *rng,
+                                          const struct wpk_candidate *from,
+                                          struct wpk_candidate *out);
 
 #endif

@@ -2,9 +2,9 @@
 /* The course of a search, which all strategies share. */
 #include "search/strategy/strategy.h"
 
-#include "common/real.h"
+#include "common/format.h"
 #include "search/model/prior.h"
-#include "search/strategy/hints.h"
+#include "search/strategy/seen.h"
 #include "search/strategy/strategies.h"
 
 #include <math.h>
@@ -485,12 +485,12 @@ wpk_err wpk_prior_check(const char *strategy, const char *text, struct wpk_diag 
     }
     for (int i = 0; wpk_strategy_at(i) != NULL; i++) {
         size_t used = strlen(known);
-        if (wpk_strategy_takes_prior(wpk_strategy_at(i))) {
+        if (wpk_strategy_at(i)->takes_prior) {
             snprintf(known + used, sizeof(known) - used, "%s%s", used > 0 ? ", " : "",
-                     wpk_strategy_name(wpk_strategy_at(i)));
+                     wpk_strategy_at(i)->name);
         }
     }
-    if (!wpk_strategy_takes_prior(wpk_strategy_find(strategy))) {
+    if (!wpk_strategy_find(strategy)->takes_prior) {
         wpk_diag_set(diag, "strategy %s takes no prior; those that do: %s", strategy, known);
         return WPK_EINVAL;
     }

@@ -19,10 +19,12 @@
 
 #define WPK_OPTIONS_MAX 12 /* of one strategy */
 
+struct wpk_course;
+struct wpk_course_trial;
 struct wpk_network;
 struct wpk_prior;
+struct wpk_snapshot_reader;
 struct wpk_strategy;
-struct wpk_strategy_class;
 
 /* A number that a user may set, as "rl.learning_rate". */
 struct wpk_strategy_option {
@@ -39,7 +41,7 @@ struct wpk_tell {
     double relative; /* time / the anchor's time: less is better; no meaning unless ok */
 };
 
-/* A candidate that was timed elsewhere (hints.h). */
+/* A candidate that was timed elsewhere (hints.c). */
 struct wpk_hint {
     struct wpk_candidate candidate; /* legal */
     double time_ns;                 /* there; above 0 */
@@ -60,27 +62,52 @@ struct wpk_strategy_setup {
     int twin_count;
 };
 
+/* The functions of a strategy (strategies.h), and what users and services are told of it. */
+struct wpk_strategy_class {
+    const char *name; /* "random", "ga" */
+    /* Of the text that it saves, "ga-5": changed whenever the same text, or the same tells, would
+     * give other asks. */
+    const char *version;
+    const char *summary;                       /* one line: what it does and when to use it */
+    const struct wpk_strategy_option *options; /* [option_count] */
+    int option_count;
+    int ahead;        /* asks under way that an ask does not wait for */
+    bool keeps;       /* trials */
+    bool is_slow;     /* it learns a model: an ask takes milliseconds */
+    bool takes_prior; /* it begins from a prior of other operators' trials (prior.h) */
+    /* It takes schedules of other paddings and shapes (transfer.h): its first option says how many
+     * constructed candidates come before those of other shapes. */
+    bool takes_relatives;
+    /* The number of the first asks that construction gives, and of these every `drawn`-th that is
+     * drawn at random, 0: none; NULL: no such asks. */
+    int (*first)(const struct wpk_course *course, int *drawn);
+    /* Create the state of a strategy that was never asked; NULL: it has none.
+     *   owns    caller calls free
+     *   errors  WPK_ENOMEM */
+    wpk_err (*make)(const struct wpk_course *course, void **state);
+    void (*free)(void *state);
+    /* Propose a candidate that is legal and not seen.
+     *   errors  WPK_EEXHAUSTED it found none: one is drawn at random; WPK_ENOMEM: `state` is as
+     *           before. `course->rng` may have changed: the caller takes that back */
+    wpk_err (*propose)(void *state, struct wpk_course *course, struct wpk_candidate *out);
+    /* Learn from the trial that was kept last, or, if the class keeps none, from this one; NULL:
+     * there is nothing to learn. */
+    void (*learn)(void *state, struct wpk_course *course, const struct wpk_course_trial *trial);
+    /* The policy that it has learnt; NULL: it learns none. */
+    const struct wpk_network *(*policy)(const void *state);
+    /* Append the state to a snapshot, and read it into one just made; NULL: there is none. State
+     * that can be computed from the trials need not be saved: `load` finds them in the course. */
+    void (*save)(const void *state, struct wpk_buf *out);
+    wpk_err (*load)(void *state, const struct wpk_course *course,
+                    struct wpk_snapshot_reader *reader);
+};
+
 /* The class of that name; NULL when there is none. */
 const struct wpk_strategy_class *wpk_strategy_find(const char *name);
 /* Number `i` of all classes, in the order in which help lists them; NULL behind the last. */
 const struct wpk_strategy_class *wpk_strategy_at(int i);
 /* All names, separated by ", ", for messages. */
 const char *wpk_strategy_names(void);
-const char *wpk_strategy_name(const struct wpk_strategy_class *kind);
-/* Of the text that a strategy saves: changed whenever the same text, or the same tells, would give
- * other asks. */
-const char *wpk_strategy_version(const struct wpk_strategy_class *kind);
-/* One line: what it does and when to use it. */
-const char *wpk_strategy_summary(const struct wpk_strategy_class *kind);
-/* The strategy's options; *count says how many. */
-const struct wpk_strategy_option *wpk_strategy_options(const struct wpk_strategy_class *kind,
-                                                       int *count);
-
-/* True if the strategy begins from a prior of other operators' trials (prior.h). */
-bool wpk_strategy_takes_prior(const struct wpk_strategy_class *kind);
-
-/* True if the strategy takes schedules of other paddings and shapes (transfer.h). */
-bool wpk_strategy_takes_relatives(const struct wpk_strategy_class *kind);
 
 /* Check one option of a strategy.
  *   shape   name: "rl.learning_rate"; value: a number

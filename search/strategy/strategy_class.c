@@ -34,38 +34,6 @@ const char *wpk_strategy_names(void)
     return names + sizeof(", ") - 1;
 }
 
-const char *wpk_strategy_name(const struct wpk_strategy_class *class)
-{
-    return class->name;
-}
-
-const char *wpk_strategy_version(const struct wpk_strategy_class *class)
-{
-    return class->version;
-}
-
-const char *wpk_strategy_summary(const struct wpk_strategy_class *class)
-{
-    return class->summary;
-}
-
-const struct wpk_strategy_option *wpk_strategy_options(const struct wpk_strategy_class *class,
-                                                       int *count)
-{
-    *count = class->option_count;
-    return class->options;
-}
-
-bool wpk_strategy_takes_prior(const struct wpk_strategy_class *class)
-{
-    return class->takes_prior;
-}
-
-bool wpk_strategy_takes_relatives(const struct wpk_strategy_class *class)
-{
-    return class->takes_relatives;
-}
-
 /* ---- options */
 
 /* The number of the option, or -1.   shape  name: "rl.learning_rate", of `length` characters */

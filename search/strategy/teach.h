@@ -3,8 +3,8 @@
 #ifndef WPK_SEARCH_STRATEGY_TEACH_H
 #define WPK_SEARCH_STRATEGY_TEACH_H
 
-#include "search/strategy/model.h"
 #include "search/model/prior.h"
+#include "search/strategy/model.h"
 
 #define WPK_LESSONS_MAX 256
 #define WPK_LESSON_TRIALS_MAX 1024 /* of an operator */

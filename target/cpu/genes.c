@@ -10,7 +10,7 @@
 #include "search/back_end.h"
 #include "search/gene_list.h"
 #include "search/reuse.h"
-#include "target/cpu/gene_sum.h"
+#include "target/cpu/register_tile.h"
 
 #include <stdio.h>
 #include <stdlib.h>

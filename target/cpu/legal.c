@@ -4,7 +4,7 @@
  * limits of a machine are in the rules of its target. */
 #include "search/candidate_nest.h"
 
-#include "ir/derive/contraction.h"
+#include "ir/derive/extract.h"
 #include "ir/instruction/instruction.h"
 #include "search/back_end.h"
 

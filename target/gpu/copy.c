@@ -4,7 +4,10 @@
  * only say where they are. */
 #include "target/gpu/kernel.h"
 
+#include "target/gpu/point.h"
+
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_zero(const struct wpk_c_kernel *k, int node)
@@ -88,7 +91,8 @@ bool wpk_cuda_is_even(const struct wpk_c_kernel *k, int tensor)
     return before % WPK_CUDA_VECTOR == 0;
 }
 
-bool wpk_cuda_begins_even(struct wpk_c_kernel *k, int tensor, const struct wpk_form *at)
+/* True if the element is at a multiple of 16 bytes of an f32 tensor. */
+static bool begins_even(struct wpk_c_kernel *k, int tensor, const struct wpk_form *at)
 {
     int64_t rest = 1;
     return wpk_cuda_is_even(k, tensor) && wpk_form_split(&k->forms, at, WPK_CUDA_VECTOR, &rest) &&
@@ -102,7 +106,7 @@ bool wpk_cuda_are_together(struct wpk_c_kernel *k, int tensor, const struct wpk_
     int rank = k->program->tensors[tensor].rank;
     bool together = k->program->tensors[tensor].dtype == WPK_F32 &&
                     !wpk_cuda_is_private(k, tensor) && wpk_c_storage_place(k, tensor, index, at) &&
-                    wpk_cuda_begins_even(k, tensor, at);
+                    begins_even(k, tensor, at);
     memcpy(next, index, (size_t)rank * sizeof(*next));
     for (int lane = 1; lane < WPK_CUDA_VECTOR && together; lane++) {
         next[lanes].constant++;
@@ -123,8 +127,7 @@ bool wpk_cuda_find_move(struct wpk_c_kernel *k, const struct wpk_stage *stage,
     for (int a = 0; a < stage->rank; a++) {
         at[a] = axis[a];
     }
-    found = wpk_cuda_begins_even(k, out->to, &out->to_at) &&
-            wpk_cuda_begins_even(k, out->from, &out->from_at);
+    found = begins_even(k, out->to, &out->to_at) && begins_even(k, out->from, &out->from_at);
     for (int lane = 1; lane < WPK_CUDA_VECTOR && found; lane++) {
         struct wpk_cuda_move next;
         at[lanes].constant++;
@@ -170,4 +173,64 @@ void wpk_cuda_put_move(struct wpk_c_kernel *k, const struct wpk_cuda_move *move)
     put_limits(k, move);
     wpk_c_put(&k->text, ")");
     wpk_c_end(&k->text);
+}
+
+/* Four neighbours along an axis that are computed one after the other. The elements
+ * that they read of a tensor in global memory are often four neighbours, too, from a multiple of 16
+ * bytes on: one vector load fetches them before the four are computed. The four are printed twice:
+ * the first time only those of their loads are noted that are in no branch. */
+
+/* True if the load and the next three elements are noted, and begin at a multiple of 16 bytes. */
+static bool is_first(struct wpk_c_kernel *k, const struct wpk_cuda_fetch *first)
+{
+    const struct wpk_cuda_launch *launch = k->launch;
+    int found = 0;
+    for (int i = 0; i < launch->noted_count; i++) {
+        for (int by = 0; by < WPK_CUDA_VECTOR && launch->noted[i].tensor == first->tensor; by++) {
+            found += wpk_cuda_are_apart(k, &first->at, &launch->noted[i].at, by);
+        }
+    }
+    return found == WPK_CUDA_VECTOR && k->program->tensors[first->tensor].dtype == WPK_F32 &&
+           begins_even(k, first->tensor, &first->at);
+}
+
+static void print_points(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d, int axis,
+                         const struct wpk_form *at)
+{
+    struct wpk_form point[WPK_AXES_MAX];
+    memcpy(point, at, sizeof(point));
+    for (int lane = 0; lane < WPK_CUDA_VECTOR; lane++) {
+        wpk_c_print_point(k, d->stage, d->update, point);
+        point[axis].constant++;
+    }
+}
+
+void wpk_cuda_begin_fetch(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d, int axis,
+                          const struct wpk_form *at)
+{
+    struct wpk_cuda_launch *launch = k->launch;
+    struct wpk_buf scratch = {0}, *out = k->text.out;
+    launch->noted_count = launch->fetched_count = 0;
+    k->text.out = &scratch;
+    launch->noting_depth = k->text.depth + 1; /* a point is a block */
+    print_points(k, d, axis, at);
+    launch->noting_depth = 0;
+    k->text.out = out;
+    wpk_buf_fini(&scratch);
+    for (int i = 0; i < launch->noted_count; i++) {
+        struct wpk_cuda_fetch *first = &launch->noted[i];
+        if (launch->fetched_count < WPK_CUDA_FETCHED_MAX && is_first(k, first)) {
+            first->name = k->text.name_count++;
+            wpk_c_indent(&k->text);
+            wpk_c_put(&k->text, "const float4 f%d = *(const float4 *)&", first->name);
+            wpk_c_storage_put_element(k, first->tensor, &first->at);
+            wpk_c_end(&k->text);
+            launch->fetched[launch->fetched_count++] = *first;
+        }
+    }
+}
+
+void wpk_cuda_end_fetch(struct wpk_c_kernel *k)
+{
+    k->launch->fetched_count = 0;
 }

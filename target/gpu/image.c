@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "target/gpu/image.h"
+#include "target/gpu/build.h"
 
 #include "common/cubin.h"
 #include "common/cuda_machine.h"

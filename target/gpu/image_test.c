@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Machine code that NVRTC makes is read, compared with plans, and damaged. */
-#include "target/gpu/image.h"
+#include "target/gpu/build.h"
 
 #include "common/cubin.h"
 #include "common/rng.h"

@@ -2,11 +2,11 @@
 /* A launch of a CUDA kernel while it is printed: what the files cuda_*.c share.
  *
  *     target/gpu/print.c    the whole: two passes, functions, the plan of launches
- *     target/gpu/definition.c  a definition's loops: which are blocks and threads
+ *     target/gpu/text.c  a definition's loops: which are blocks and threads
  *     cuda_nest.c     loops over blocks and threads, barriers, places
  *     target/gpu/point.c    elements behind their guards, alone or four together
  *     target/gpu/copy.c     copies of 16 bytes, and asynchronous ones
- *     target/gpu/fetch.c    loads of 16 bytes
+ *     target/gpu/copy.c    loads of 16 bytes
  *     target/gpu/parts.c    parts of a reduction in several blocks
  *     target/gpu/shares.c   and in several threads of one
  *     target/gpu/launch.c   numbers of threads, shared memory, the elements that a thread has
@@ -65,27 +65,26 @@ struct wpk_cuda_launch {
      * number of the one. 0: there are none. */
     int depth;
     struct wpk_form buffer;
-    bool can_async;    /* the device has asynchronous copies */
-    bool async;        /* what is printed are such copies */
-    bool ahead;        /* some were printed */
-    bool awaited;      /* and the next barrier waits for them */
+    bool can_async;            /* the device has asynchronous copies */
+    bool async;                /* what is printed are such copies */
+    bool ahead;                /* some were printed */
+    bool awaited;              /* and the next barrier waits for them */
     bool any_moves, any_ahead; /* moves, asynchronous ones: some were, in any launch */
     /* Blocks that share a tile's reduction, and tiles: blocks = parts * tiles. 0: none do */
     int64_t parts, tiles;
-    int64_t part_bytes;        /* of all parts */
+    int64_t part_bytes; /* of all parts */
     /* Of four neighbouring points: what they load, while that is noted; and what is loaded for them
      * already. Depth of their blocks in the text; 0: nothing is noted */
     struct wpk_cuda_fetch noted[WPK_CUDA_NOTED_MAX], fetched[WPK_CUDA_FETCHED_MAX];
     int noted_count, fetched_count, noting_depth;
-    int64_t cells;             /* variables that elements of tensors became */
-    bool wrote; /* shared memory was written */
-    bool pending;      /* and no barrier followed */
+    int64_t cells; /* variables that elements of tensors became */
+    bool wrote;    /* shared memory was written */
+    bool pending;  /* and no barrier followed */
 };
 
 /* The variable of a loop over threads.
  *   errors  0 and a refusal: there are too many */
 int wpk_cuda_part(struct wpk_c_kernel *k, int64_t inside, int64_t count);
-bool wpk_cuda_is_part(const struct wpk_c_kernel *k, int atom);
 
 /* Make the launch have shared memory "sharedTENSOR" for so many elements of the tensor. */
 void wpk_cuda_share(struct wpk_c_kernel *k, int tensor, int64_t elements);
@@ -98,8 +97,6 @@ bool wpk_cuda_are_together(struct wpk_c_kernel *k, int tensor, const struct wpk_
 /* True if element number `b` is `by` behind number `a`. */
 bool wpk_cuda_are_apart(struct wpk_c_kernel *k, const struct wpk_form *a, const struct wpk_form *b,
                         int64_t by);
-/* True if the element is at a multiple of 16 bytes of an f32 tensor. */
-bool wpk_cuda_begins_even(struct wpk_c_kernel *k, int tensor, const struct wpk_form *at);
 /* The tensor, an argument, begins at a multiple of 16 bytes if its memory does. */
 bool wpk_cuda_is_even(const struct wpk_c_kernel *k, int tensor);
 

@@ -26,7 +26,7 @@ int wpk_cuda_part(struct wpk_c_kernel *k, int64_t inside, int64_t count)
     return atom;
 }
 
-bool wpk_cuda_is_part(const struct wpk_c_kernel *k, int atom)
+static bool is_part(const struct wpk_c_kernel *k, int atom)
 {
     for (int i = 0; i < k->launch->part_count; i++) {
         if (k->launch->part[i].atom == atom) {
@@ -111,7 +111,7 @@ static struct wpk_form part_of(struct wpk_c_kernel *k, const struct wpk_form *at
 {
     struct wpk_form part = wpk_form_number(0);
     for (int i = 0; i < at->term_count; i++) {
-        if (wpk_cuda_is_part(k, at->term[i].atom)) {
+        if (is_part(k, at->term[i].atom)) {
             struct wpk_form term = wpk_form_atom(at->term[i].atom, at->term[i].factor);
             part = wpk_form_add(&k->forms, &part, &term, 1);
         }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "target/halide/cuda.h"
-
-#include "target/gpu/image.h"
-#include "target/gpu/print.h"
-#include "target/gpu/ptxas.h"
 #include "target/halide/accepts.h"
+
+#include "target/gpu/build.h"
+#include "target/gpu/print.h"
 #include "target/halide/halide.h"
 
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names and expressions of a schedule's Halide program. */
-#include "nest/expand.h"
 #include "target/halide/schedule_halide.h"
 
 #include <inttypes.h>

@@ -323,11 +323,11 @@ def test_bad_inputs(box):
     job = box.write("job.json", dict(job_of([PRODUCT]), target={"kind": "cuda", "threads": 2}))
     code, _, said = box.run("wpkctl", "tune", job, *EMULATED, "--data", box.data)
     check(code == 2 and "job.json:" in said and "threads" in said, "a GPU's kernel has one thread", said)
-    for options, words in ((("--gpu", "7 8", "--check"), "not a value"),
+    for options, words in ((("--gpu", "7 8", "--check"), "is no value"),
                            (("--cpu", *EMULATED, "--coordinator", "ipc:///x"), "two workers"),
                            (("--arch", "sm_90", "--coordinator", "ipc:///x"), "--build-only"),
                            (("--cpu", "--check"), "--check is about a GPU"),
-                           ((*EMULATED, "--cuda-dir", "there", "--check"), "not a value")):
+                           ((*EMULATED, "--cuda-dir", "there", "--check"), "absolute path")):
         code, _, said = box.run("wpk-worker", *options)
         check(code == 2 and words in said, "refused with words", options, said)
     if not os.path.exists("/dev/nvidia0"):

@@ -6,7 +6,6 @@
 
 #include "ir/notation/notation.h"
 #include "search/strategy/strategy.h"
-#include "tests/fuzz/fuzz.h"
 
 #include <string.h>
 
@@ -60,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct wpk_strategy *strategy = NULL;
         struct wpk_diag diag = {0};
         struct wpk_buf text = {0};
-        wpk_snapshot_begin(&text, wpk_strategy_version(kind), &space);
+        wpk_snapshot_begin(&text, kind->version, &space);
         wpk_buf_append(&text, data, size);
         if (wpk_strategy_load(kind, &space, &setup, wpk_buf_text(&text), &strategy, &diag) ==
             WPK_OK) {

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/state/asks.h"
-#include "coordinator/state/bind.h"
-#include "coordinator/state/fair.h"
-#include "coordinator/state/job.h"
-#include "coordinator/state/lease.h"
+#include "coordinator/state/claim.h"
 #include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/worker.h"
-#include "coordinator/store/store.h"
 #include "tests/sim/sim.h"
 
 #include <stdlib.h>

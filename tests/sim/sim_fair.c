@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/sim/sim_fair.h"
 
-#include "coordinator/state/claim.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/fair.h"
 #include "coordinator/state/final.h"
-#include "coordinator/state/job.h"
-#include "coordinator/state/lease.h"
 #include "coordinator/state/model.h"
-#include "coordinator/state/search.h"
 #include "coordinator/state/table.h"
-#include "coordinator/state/worker.h"
-#include "coordinator/state/worker_class.h"
 #include "tests/sim/sim.h"
 
 #include <stdlib.h>

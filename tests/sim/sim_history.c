@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/index/index.h"
-#include "coordinator/state/fair.h"
 #include "coordinator/state/model.h"
-#include "coordinator/state/worker.h"
 #include "coordinator/store/store.h"
 #include "search/strategy/strategy.h"
 #include "tests/sim/sim.h"

@@ -2,7 +2,6 @@
 /* Keeps the largest virtual time that a worker class, or a work queue, has served. The leases and
  * the book's virtual times determine it; the coordinator's own records are not used. */
 #include "common/err.h"
-#include "coordinator/state/worker_class.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/sim_fair.h"
 

@@ -3,14 +3,9 @@
  * open work from jobs, searches and their work items, not from the owner queues that leases are
  * chosen from. */
 #include "coordinator/state/asks.h"
-#include "coordinator/state/claim.h"
-#include "coordinator/state/fair.h"
 #include "coordinator/state/final.h"
-#include "coordinator/state/job.h"
-#include "coordinator/state/lease.h"
 #include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/worker.h"
 #include "coordinator/state/worker_class.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/sim_fair.h"

@@ -5,7 +5,6 @@
 #include "coordinator/state/coordinator.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/model.h"
-#include "coordinator/state/worker.h"
 #include "coordinator/store/store.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/sim_disk.h"

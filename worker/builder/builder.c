@@ -208,8 +208,10 @@ static void end_child(struct builder *builder, struct child *child)
     close(child->log);
     *child = (struct child){0};
     /* A dead engine is noticed by the loop. */
-    (void)!(broken ? wpk_engine_message_send_broken(&builder->channel, log)
-                   : wpk_engine_message_send_built(&builder->channel, &reply));
+    (void)!(
+        broken
+            ? WPK_ENGINE_SEND(&builder->channel, .kind = WPK_ENGINE_MESSAGE_BROKEN, .text = log)
+            : WPK_ENGINE_SEND(&builder->channel, .kind = WPK_ENGINE_MESSAGE_BUILT, .built = reply));
 }
 
 /* ---- requests */
@@ -237,32 +239,28 @@ static void pause_core(struct builder *builder, int core, bool paused)
 
 static wpk_err obey(struct builder *builder, const struct wpk_buf *text)
 {
-    enum wpk_engine_message_kind kind;
-    struct wpk_json_reader *reader = NULL;
-    wpk_err err = wpk_engine_message_open(text, &kind, &reader);
+    struct wpk_engine_message message;
+    wpk_err err = wpk_engine_message_read(text, &message);
     if (err != WPK_OK) {
         return err;
     }
-    if (kind == WPK_ENGINE_MESSAGE_BUILD) {
-        struct wpk_build_request request;
-        wpk_engine_message_read_build(reader, &request);
-        err = wpk_json_status(reader);
-        wpk_err started = err == WPK_OK ? start_child(builder, &request) : WPK_OK;
+    if (message.kind == WPK_ENGINE_MESSAGE_BUILD) {
+        wpk_err started = start_child(builder, &message.build);
         if (started != WPK_OK) {
             char why[128];
             snprintf(why, sizeof why, "a build cannot be started: %s", wpk_err_text(started));
-            err = wpk_engine_message_send_broken(&builder->channel, why);
+            err =
+                WPK_ENGINE_SEND(&builder->channel, .kind = WPK_ENGINE_MESSAGE_BROKEN, .text = why);
         }
-    } else if (kind == WPK_ENGINE_MESSAGE_PAUSE || kind == WPK_ENGINE_MESSAGE_RESUME) {
-        int core = wpk_engine_message_read_core(reader);
-        pause_core(builder, core, kind == WPK_ENGINE_MESSAGE_PAUSE);
-        if (kind == WPK_ENGINE_MESSAGE_PAUSE) {
-            err = wpk_engine_message_send_core(&builder->channel, WPK_ENGINE_MESSAGE_PAUSED, core);
-        }
+    } else if (message.kind == WPK_ENGINE_MESSAGE_PAUSE) {
+        pause_core(builder, message.core, true);
+        err = WPK_ENGINE_SEND(&builder->channel, .kind = WPK_ENGINE_MESSAGE_PAUSED,
+                              .core = message.core);
+    } else if (message.kind == WPK_ENGINE_MESSAGE_RESUME) {
+        pause_core(builder, message.core, false);
     } else {
         err = WPK_EPARSE;
     }
-    wpk_json_close(reader);
     return err;
 }
 
@@ -308,7 +306,7 @@ int wpk_builder_serve(const struct wpk_builder_options *options)
     wpk_channel_init(&builder.channel, WPK_CHANNEL_FD);
     fcntl(WPK_CHANNEL_FD, F_SETFD, FD_CLOEXEC);
     wpk_process_core_count(); /* look before anything is pinned */
-    wpk_err err = wpk_engine_message_send(&builder.channel, WPK_ENGINE_MESSAGE_READY, 0);
+    wpk_err err = WPK_ENGINE_SEND(&builder.channel, .kind = WPK_ENGINE_MESSAGE_READY);
     while (err == WPK_OK) {
         int timeout_ms = enforce_deadlines(&builder);
         struct pollfd polled[1 + CHILDREN_MAX] = {{.fd = builder.channel.fd, .events = POLLIN}};

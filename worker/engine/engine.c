@@ -4,7 +4,6 @@
 #include "worker/engine/engine.h"
 
 #include "common/fs.h"
-#include "common/log.h"
 #include "target/codegen.h"
 #include "worker/engine/engine_state.h"
 #include "worker/measure.h"
@@ -238,7 +237,8 @@ wpk_err wpk_engine_put(struct wpk_engine *engine, const struct wpk_trial *trial)
     }
     if (engine->order == 1 && !engine->options.runs_not) {
         /* The answers are computed while the builder warms up. */
-        (void)!wpk_engine_message_send_op(&engine->runner.process.channel, trial->op);
+        (void)!WPK_ENGINE_SEND(&engine->runner.process.channel, .kind = WPK_ENGINE_MESSAGE_OP,
+                               .text = trial->op);
     }
     return WPK_OK;
 }

@@ -40,7 +40,7 @@ struct wpk_engine_options {
     int builder_count;             /* builds at a time; 0: as many as cores */
     bool builds_not;               /* no wpk-builder: trials name their artifacts */
     bool runs_not;                 /* no wpk-runner: trials end when they are built */
-    const char *trace_path;        /* a file for a Chrome trace (trace.c); NULL: none */
+    const char *trace_path;        /* a file for a Chrome trace; NULL: none */
 };
 
 /* One trial. All pointers are borrowed until wpk_engine_put returns. */

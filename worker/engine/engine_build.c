@@ -83,7 +83,8 @@ static void start_build(struct wpk_engine *engine, struct wpk_trial_state *trial
     trial->tries++;
     engine->slot[core] = trial;
     /* If it is dead, that is heard next and the trial is tried once more. */
-    (void)!wpk_engine_message_send_build(&engine->builder.process.channel, &request);
+    (void)!WPK_ENGINE_SEND(&engine->builder.process.channel, .kind = WPK_ENGINE_MESSAGE_BUILD,
+                           .build = request);
 }
 
 void wpk_engine_feed_builder(struct wpk_engine *engine)
@@ -123,7 +124,7 @@ void wpk_engine_quiet(struct wpk_engine *engine, bool quiet)
         quiet ? WPK_ENGINE_MESSAGE_PAUSE : WPK_ENGINE_MESSAGE_RESUME;
     for (int core = 0; core < engine->slot_count; core++) {
         if (wpk_engine_is_timed_core(engine, core)) {
-            (void)!wpk_engine_message_send_core(&engine->builder.process.channel, kind, core);
+            (void)!WPK_ENGINE_SEND(&engine->builder.process.channel, .kind = kind, .core = core);
             /* Where nothing is built, nothing will be: no need to wait for the answer. */
             engine->quiet[core] = quiet && engine->slot[core] == NULL;
         }
@@ -159,31 +160,24 @@ static void end_build(struct wpk_engine *engine, const struct wpk_build_reply *r
 
 static wpk_err hear(struct wpk_engine *engine, const struct wpk_buf *text)
 {
-    enum wpk_engine_message_kind kind;
-    struct wpk_json_reader *reader = NULL;
-    wpk_err err = wpk_engine_message_open(text, &kind, &reader);
+    struct wpk_engine_message message;
+    wpk_err err = wpk_engine_message_read(text, &message);
     if (err != WPK_OK) {
         return err;
     }
-    if (kind == WPK_ENGINE_MESSAGE_READY) {
+    if (message.kind == WPK_ENGINE_MESSAGE_READY) {
         engine->builder.ready = true;
         engine->builder.starts = 0;
-    } else if (kind == WPK_ENGINE_MESSAGE_BUILT) {
-        struct wpk_build_reply reply;
-        wpk_engine_message_read_built(reader, &reply);
-        err = wpk_json_status(reader);
-        if (err == WPK_OK) {
-            end_build(engine, &reply);
-        }
-    } else if (kind == WPK_ENGINE_MESSAGE_BROKEN) {
-        wpk_engine_break_told(engine, "wpk-builder", wpk_engine_message_read_broken(reader));
-    } else if (kind == WPK_ENGINE_MESSAGE_PAUSED) {
-        int core = wpk_engine_message_read_core(reader);
+    } else if (message.kind == WPK_ENGINE_MESSAGE_BUILT) {
+        end_build(engine, &message.built);
+    } else if (message.kind == WPK_ENGINE_MESSAGE_BROKEN) {
+        wpk_engine_break_told(engine, "wpk-builder", message.text);
+    } else if (message.kind == WPK_ENGINE_MESSAGE_PAUSED) {
+        int core = message.core;
         if (core >= 0 && core < engine->slot_count && wpk_engine_is_timed_core(engine, core)) {
             engine->quiet[core] = true;
         }
     }
-    wpk_json_close(reader);
     return err;
 }
 

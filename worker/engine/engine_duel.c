@@ -59,7 +59,8 @@ wpk_err wpk_engine_duel_begin(struct wpk_engine *engine, const struct wpk_duel *
     engine->timed_threads = request.policy.threads;
     wpk_engine_expect_runner(engine, request.timeout_ms);
     /* If it is dead, that is heard next. */
-    (void)!wpk_engine_message_send_duel(&engine->runner.process.channel, &request);
+    (void)!WPK_ENGINE_SEND(&engine->runner.process.channel, .kind = WPK_ENGINE_MESSAGE_DUEL,
+                           .duel = request);
     return WPK_OK;
 }
 

@@ -91,7 +91,8 @@ void wpk_engine_feed_runner(struct wpk_engine *engine)
     engine->running = trial;
     wpk_engine_expect_runner(engine, engine->options.run_timeout_ms * 4);
     /* If it is dead, that is heard next and the trial is tried once more. */
-    (void)!wpk_engine_message_send_run(&engine->runner.process.channel, &request);
+    (void)!WPK_ENGINE_SEND(&engine->runner.process.channel, .kind = WPK_ENGINE_MESSAGE_RUN,
+                           .run = request);
 }
 
 /* ---- timing */
@@ -165,8 +166,8 @@ void wpk_engine_go_if_quiet(struct wpk_engine *engine)
             return;
         }
     }
-    (void)!wpk_engine_message_send(&engine->runner.process.channel, WPK_ENGINE_MESSAGE_GO,
-                                   engine->timed_id);
+    (void)!WPK_ENGINE_SEND(&engine->runner.process.channel, .kind = WPK_ENGINE_MESSAGE_GO,
+                           .id = engine->timed_id);
     engine->timed_id = 0;
     engine->deadline_ns = wpk_clock_ns() + engine->patience_ns;
 }
@@ -218,19 +219,19 @@ static void end_run(struct wpk_engine *engine, struct wpk_record *record)
     wpk_engine_finish(engine, trial);
 }
 
-static wpk_err hear_result(struct wpk_engine *engine, struct wpk_json_reader *reader)
+static wpk_err hear_result(struct wpk_engine *engine, const struct wpk_engine_message *message)
 {
     struct wpk_record records[WPK_DUEL_MAX] = {{0}};
     int count = 0;
-    uint64_t id = wpk_engine_message_read_id(reader);
-    wpk_err err = wpk_engine_message_read_result(reader, records, WPK_DUEL_MAX, &count);
+    wpk_err err = wpk_engine_message_read_result(message, records, WPK_DUEL_MAX, &count);
     if (err == WPK_OK && engine->duelling && count == engine->duel_count) {
         memcpy(engine->duel_records, records, (size_t)count * sizeof(records[0]));
         end_timing(engine);
         engine->duelling = false;
         return WPK_OK;
     }
-    if (err == WPK_OK && count == 1 && engine->running != NULL && engine->running->order == id) {
+    if (err == WPK_OK && count == 1 && engine->running != NULL &&
+        engine->running->order == message->id) {
         end_run(engine, &records[0]);
     }
     for (int i = 0; i < count; i++) {
@@ -241,26 +242,24 @@ static wpk_err hear_result(struct wpk_engine *engine, struct wpk_json_reader *re
 
 static wpk_err hear(struct wpk_engine *engine, const struct wpk_buf *text)
 {
-    enum wpk_engine_message_kind kind;
-    struct wpk_json_reader *reader = NULL;
-    wpk_err err = wpk_engine_message_open(text, &kind, &reader);
+    struct wpk_engine_message message;
+    wpk_err err = wpk_engine_message_read(text, &message);
     if (err != WPK_OK) {
         return err;
     }
     bool busy = engine->duelling || engine->running != NULL;
-    if (kind == WPK_ENGINE_MESSAGE_READY) {
+    if (message.kind == WPK_ENGINE_MESSAGE_READY) {
         engine->runner.ready = true;
         engine->runner.starts = 0;
-    } else if (kind == WPK_ENGINE_MESSAGE_VERIFIED && busy) {
-        begin_timing(engine, wpk_engine_message_read_id(reader));
-    } else if (kind == WPK_ENGINE_MESSAGE_TIMED && busy) {
+    } else if (message.kind == WPK_ENGINE_MESSAGE_VERIFIED && busy) {
+        begin_timing(engine, message.id);
+    } else if (message.kind == WPK_ENGINE_MESSAGE_TIMED && busy) {
         end_timing(engine);
-    } else if (kind == WPK_ENGINE_MESSAGE_RESULT) {
-        err = hear_result(engine, reader);
-    } else if (kind == WPK_ENGINE_MESSAGE_BROKEN) {
-        wpk_engine_break_told(engine, "wpk-runner", wpk_engine_message_read_broken(reader));
+    } else if (message.kind == WPK_ENGINE_MESSAGE_RESULT) {
+        err = hear_result(engine, &message);
+    } else if (message.kind == WPK_ENGINE_MESSAGE_BROKEN) {
+        wpk_engine_break_told(engine, "wpk-runner", message.text);
     }
-    wpk_json_close(reader);
     return err;
 }
 

@@ -10,239 +10,142 @@
 #include "target/gpu/nvrtc.h"
 #include "worker/engine/evaluate.h"
 
+#include "common/args.h"
 #include "common/log.h"
 #include "target/codegen.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] =
-    "usage: wpk-evaluate --op FILE [what to try] [options]\n"
-    "  --op FILE            the operator in whole form (docs/notation.md); - is standard input\n"
-    "what to try (constructed candidates if nothing is said):\n"
-    "  --candidate TEXT     one candidate's genes\n"
-    "  --candidates FILE    one candidate a line\n"
-    "  --construct N        the first N constructed candidates\n"
-    "  --random N           N random candidates, of --seed S\n"
-    "  --schedule FILE      a schedule written by hand\n"
-    "  --provider onednn    the vendor's implementation, on a GPU cublaslt or cudnn; c: "
-    "candidates\n"
-    "                       of that back end\n"
-    "options:\n"
-    "  --layouts any|fixed  default fixed\n"
-    "  --threads N          of the kernel, default 1\n"
-    "  --pin GENE=VALUE     restrict the space; may be repeated\n"
-    "  --gpu WHICH          for a GPU, as wpk-worker's option\n"
-    "  --isa NAME           claim no more than sse41, avx, avx2, avx512, avx512vnni or zen4,\n"
-    "                       and flags that follow: avx2+avx_vnni\n"
-    "  --race RATIO         stop timing what is so much slower than the best so far\n"
-    "  --time-ms N          measured time of each candidate, default 20\n"
-    "  --conditions NAME    warm (the default), cold-constants or cold\n"
-    "  --work DIR           where files go; a temporary directory otherwise\n"
-    "  --keep               keep every shared object in DIR/artifacts\n"
-    "  --trace FILE         write a Chrome trace of where the time goes\n"
-    "  --print              print schedules, build nothing\n"
-    "  --duel ROUNDS        in the end, time the best candidate and the vendor in turns\n"
-    "  --plain              the kernel that runs everywhere: constructed candidates of algorithm\n"
-    "                       direct, sse41, one thread\n"
-    "  --output FILE        write the best candidate's shared object\n"
-    "  --quiet              no lines for people\n";
-
-static bool parse_number(const char *text, uint64_t max, uint64_t *out)
+static wpk_err take_pin(void *out, const char *value, struct wpk_diag *diag)
 {
-    char *end = NULL;
-    *out = strtoull(text, &end, 10);
-    return end != text && *end == '\0' && *out <= max;
-}
-
-static bool parse_pin(struct wpk_evaluation *e, const char *text)
-{
-    const char *equals = strchr(text, '=');
-    if (equals == NULL || e->pin_count == WPK_EVALUATION_PINS_MAX) {
-        return false;
+    struct wpk_evaluation *e = out;
+    (void)diag;
+    if (strchr(value, '=') == NULL || e->pin_count == WPK_EVALUATION_PINS_MAX) {
+        return WPK_EINVAL;
     }
-    e->pins[e->pin_count++] = text;
-    return true;
+    e->pins[e->pin_count++] = value;
+    return WPK_OK;
 }
 
-enum {
-    PIN = 256,
-    GPU,
-    ISA,
-    OUTPUT,
-    RACE,
-    TIME,
-    CONDITIONS,
-    WORK,
-    KEEP,
-    TRACE,
-    PRINT,
-    DUEL,
-    PLAIN,
-    QUIET,
-    SEED
-};
-
-static const struct option options[] = {
-    {"op", required_argument, NULL, 'o'},
-    {"candidate", required_argument, NULL, 'c'},
-    {"candidates", required_argument, NULL, 'f'},
-    {"construct", required_argument, NULL, 'g'},
-    {"random", required_argument, NULL, 'r'},
-    {"schedule", required_argument, NULL, 's'},
-    {"provider", required_argument, NULL, 'p'},
-    {"layouts", required_argument, NULL, 'l'},
-    {"threads", required_argument, NULL, 't'},
-    {"pin", required_argument, NULL, PIN},
-    {"gpu", required_argument, NULL, GPU},
-    {"isa", required_argument, NULL, ISA},
-    {"race", required_argument, NULL, RACE},
-    {"time-ms", required_argument, NULL, TIME},
-    {"conditions", required_argument, NULL, CONDITIONS},
-    {"work", required_argument, NULL, WORK},
-    {"keep", no_argument, NULL, KEEP},
-    {"trace", required_argument, NULL, TRACE},
-    {"print", no_argument, NULL, PRINT},
-    {"duel", required_argument, NULL, DUEL},
-    {"plain", no_argument, NULL, PLAIN},
-    {"output", required_argument, NULL, OUTPUT},
-    {"quiet", no_argument, NULL, QUIET},
-    {"seed", required_argument, NULL, SEED},
-    {"help", no_argument, NULL, 'h'},
-    {0},
-};
-
-static bool parse_count(const char *text, uint64_t min, uint64_t max, int *out)
+static wpk_err take_layouts(void *out, const char *value, struct wpk_diag *diag)
 {
-    uint64_t number = 0;
-    bool ok = parse_number(text, max, &number) && number >= min;
-    *out = (int)number;
-    return ok;
+    (void)diag;
+    *(const char **)out = value;
+    return strcmp(value, "any") == 0 || strcmp(value, "fixed") == 0 ? WPK_OK : WPK_EINVAL;
 }
 
-/* How it is timed; false for other options too. */
-static bool apply_policy(struct wpk_policy *policy, int option, const char *value)
+static wpk_err take_flags(void *out, const char *value, struct wpk_diag *diag)
 {
-    int milliseconds = 0;
-    switch (option) {
-    case 't':
-        return parse_count(value, 1, 1024, &policy->threads);
-    case RACE:
-        policy->race_ratio = strtod(value, NULL);
-        return policy->race_ratio >= 1;
-    case TIME:
-        if (!parse_count(value, 1, 60000, &milliseconds)) {
-            return false;
-        }
-        policy->time_ns_min = (uint64_t)milliseconds * WPK_NS_PER_MS;
-        return true;
-    case CONDITIONS:
-        return wpk_conditions_parse(value, &policy->conditions) == WPK_OK;
-    default:
-        return false;
-    }
+    (void)diag;
+    return wpk_cpu_flags_parse(value, out);
 }
 
-/* Where an option's text goes as it is; NULL: it is of another kind. */
-static const char **find_text(struct wpk_evaluation *e, int option)
+static wpk_err take_race(void *out, const char *value, struct wpk_diag *diag)
 {
-    switch (option) {
-    case 'o':
-        return &e->op_path;
-    case 'c':
-        return &e->candidate;
-    case 'f':
-        return &e->candidates_path;
-    case 's':
-        return &e->schedule_path;
-    case 'p':
-        return &e->provider;
-    case 'l':
-        return &e->layouts;
-    case GPU:
-        return &e->gpu;
-    case WORK:
-        return &e->work_dir;
-    case TRACE:
-        return &e->trace_path;
-    case OUTPUT:
-        return &e->output_path;
-    default:
-        return NULL;
-    }
+    (void)diag;
+    *(double *)out = strtod(value, NULL);
+    return *(double *)out >= 1 ? WPK_OK : WPK_EINVAL;
 }
 
-static bool *find_flag(struct wpk_evaluation *e, int option)
+static wpk_err take_conditions(void *out, const char *value, struct wpk_diag *diag)
 {
-    return option == KEEP    ? &e->keep
-           : option == PLAIN ? &e->plain
-           : option == PRINT ? &e->print_only
-           : option == QUIET ? &e->quiet
-                             : NULL;
+    (void)diag;
+    return wpk_conditions_parse(value, out);
 }
 
-static bool apply(struct wpk_evaluation *e, int option, const char *value)
-{
-    const char **text = find_text(e, option);
-    bool *flag = find_flag(e, option);
-    if (text != NULL) {
-        *text = value;
-        return option != 'l' || strcmp(value, "any") == 0 || strcmp(value, "fixed") == 0;
+/* The options; `e` is a struct wpk_evaluation, `seed` and `time_ms` are apart. */
+#define OPTIONS(e, seed, time_ms)                                                                  \
+    {                                                                                              \
+        WPK_ARGS_TEXT("op", "FILE",                                                                \
+                      "the operator in whole form (docs/notation.md); - is standard input",        \
+                      &(e)->op_path),                                                              \
+            WPK_ARGS_TEXT("candidate", "TEXT", "try one candidate's genes", &(e)->candidate),      \
+            WPK_ARGS_TEXT("candidates", "FILE", "try one candidate a line",                        \
+                          &(e)->candidates_path),                                                  \
+            WPK_ARGS_COUNT("construct", "N", "try the first N constructed candidates",             \
+                           &(e)->construct_count, 0, WPK_EVALUATION_MAX),                          \
+            WPK_ARGS_COUNT("random", "N", "try N random candidates", &(e)->random_count, 0,        \
+                           WPK_EVALUATION_MAX),                                                    \
+            WPK_ARGS_U64("seed", "S", "of the random candidates, default 1", seed),                \
+            WPK_ARGS_TEXT("schedule", "FILE", "try a schedule written by hand",                    \
+                          &(e)->schedule_path),                                                    \
+            WPK_ARGS_TEXT(                                                                         \
+                "provider", "NAME",                                                                \
+                "try the vendor's implementation: onednn, on a GPU cublaslt or cudnn; c: "         \
+                "candidates of that back end",                                                     \
+                &(e)->provider),                                                                   \
+            WPK_ARGS_CALL("layouts", "any|fixed", "default fixed", &(e)->layouts, take_layouts),   \
+            WPK_ARGS_COUNT("threads", "N", "of the kernel, default 1", &(e)->policy.threads, 1,    \
+                           1024),                                                                  \
+            WPK_ARGS_CALL("pin", "GENE=VALUE", "restrict the space; may be repeated", e,           \
+                          take_pin),                                                               \
+            WPK_ARGS_TEXT("gpu", "WHICH", "for a GPU, as wpk-worker's option", &(e)->gpu),         \
+            WPK_ARGS_CALL("isa", "NAME",                                                           \
+                          "claim no more than sse41, avx, avx2, avx512, avx512vnni or zen4, and "  \
+                          "flags that follow: avx2+avx_vnni",                                      \
+                          &(e)->flags_max, take_flags),                                            \
+            WPK_ARGS_CALL("race", "RATIO",                                                         \
+                          "stop timing what is so much slower than the best so far",               \
+                          &(e)->policy.race_ratio, take_race),                                     \
+            WPK_ARGS_COUNT("time-ms", "N", "measured time of each candidate, default 20", time_ms, \
+                           1, 60000),                                                              \
+            WPK_ARGS_CALL("conditions", "NAME", "warm (the default), cold-constants or cold",      \
+                          &(e)->policy.conditions, take_conditions),                               \
+            WPK_ARGS_TEXT("work", "DIR", "where files go; a temporary directory otherwise",        \
+                          &(e)->work_dir),                                                         \
+            WPK_ARGS_FLAG("keep", "keep every shared object in DIR/artifacts", &(e)->keep),        \
+            WPK_ARGS_TEXT("trace", "FILE", "write a Chrome trace of where the time goes",          \
+                          &(e)->trace_path),                                                       \
+            WPK_ARGS_FLAG("print", "print schedules, build nothing", &(e)->print_only),            \
+            WPK_ARGS_COUNT("duel", "ROUNDS",                                                       \
+                           "in the end, time the best candidate and the vendor in turns",          \
+                           &(e)->duel_rounds, 1, WPK_SAMPLES_MAX),                                 \
+            WPK_ARGS_FLAG("plain",                                                                 \
+                          "the kernel that runs everywhere: constructed candidates of algorithm "  \
+                          "direct, sse41, one thread",                                             \
+                          &(e)->plain),                                                            \
+            WPK_ARGS_TEXT("output", "FILE", "write the best candidate's shared object",            \
+                          &(e)->output_path),                                                      \
+            WPK_ARGS_FLAG("quiet", "no lines for people", &(e)->quiet), WPK_ARGS_END,              \
     }
-    if (flag != NULL) {
-        *flag = true;
-        return true;
-    }
-    switch (option) {
-    case 'g':
-        return parse_count(value, 0, WPK_EVALUATION_MAX, &e->construct_count);
-    case 'r':
-        return parse_count(value, 0, WPK_EVALUATION_MAX, &e->random_count);
-    case DUEL:
-        return parse_count(value, 1, WPK_SAMPLES_MAX, &e->duel_rounds);
-    case SEED:
-        return parse_number(value, UINT64_MAX, &e->seed);
-    case PIN:
-        return parse_pin(e, value);
-    case ISA:
-        return wpk_cpu_flags_parse(value, &e->flags_max) == WPK_OK;
-    default:
-        return apply_policy(&e->policy, option, value);
-    }
-}
 
 int main(int argc, char **argv)
 {
     struct wpk_evaluation e = {
-        .layouts = "fixed", .flags_max = WPK_CPU_FLAGS_ALL, .seed = 1, .policy = {.threads = 1}};
-    int option;
+        .layouts = "fixed", .flags_max = WPK_CPU_FLAGS_ALL, .policy = {.threads = 1}};
+    struct wpk_option_u64 seed = {.value = 1};
+    int time_ms = 0;
+    const struct wpk_option options[] = OPTIONS(&e, &seed, &time_ms);
+    struct wpk_args args = {0};
+    struct wpk_diag diag = {0};
+    char text[WPK_DIAG_TEXT_MAX + 256];
+    int failed = 0;
     wpk_cuda_set_toolkit(getenv(WPK_CUDA_DIRECTORY_VARIABLE));
-    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        if (option == 'h') {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (!apply(&e, option, optarg)) {
-            fputs(usage, stderr);
-            return 2;
-        }
+    wpk_err err = wpk_args_parse(options, argc - 1, argv + 1, &args, &diag);
+    if (err == WPK_OK && args.help) {
+        fputs("usage: wpk-evaluate --op FILE [options]\n"
+              "Constructed candidates are tried if nothing else is asked for.\n\noptions:\n",
+              stdout);
+        wpk_args_print(options, stdout);
+        return 0;
     }
-    if (e.op_path == NULL || optind != argc) {
-        fputs(usage, stderr);
+    if (err != WPK_OK || e.op_path == NULL || args.operand_count > 0) {
+        wpk_diag_format(&diag, text, sizeof(text));
+        fprintf(stderr, "wpk-evaluate: %s\n",
+                err != WPK_OK ? text : "it needs --op FILE, and options; see --help");
         return 2;
     }
-    struct wpk_diag diag = {0};
-    int failed = 0;
+    e.seed = seed.value;
+    e.policy.time_ns_min = (uint64_t)time_ms * WPK_NS_PER_MS;
     if (e.provider == NULL) {
         e.provider = wpk_back_end_name(wpk_back_end_first(e.gpu != NULL ? "cuda" : "cpu"));
     }
     /* Outcomes of candidates are printed; the log says only that a program of ours died. */
     wpk_log_init("wpk-evaluate", WPK_LOG_WARN, 2);
-    wpk_err err = wpk_evaluation_run(&e, &failed, &diag);
+    err = wpk_evaluation_run(&e, &failed, &diag);
     if (err != WPK_OK) {
-        char text[WPK_DIAG_TEXT_MAX + 256];
         wpk_diag_format(&diag, text, sizeof(text));
         fprintf(stderr, "wpk-evaluate: %s: %s\n", wpk_err_text(err), text);
         return err == WPK_EPARSE || err == WPK_EINVAL || err == WPK_ENOENT ? 2 : 3;

@@ -5,8 +5,8 @@
 #include "runtime/gpu/cuda_driver.h"
 #include "runtime/vendor/gpu_vendor.h"
 #include "target/codegen.h"
+#include "target/gpu/build.h"
 #include "target/gpu/nvrtc.h"
-#include "target/gpu/ptxas.h"
 #include "worker/provider/provider.h"
 
 #include <stdio.h>

@@ -19,7 +19,7 @@ struct wpk_gpu_wanted {
 
 struct wpk_gpu_device {
     struct wpk_device device;
-    char environment[WPK_ENVIRONMENT_MAX]; /* "codegen=9;nvrtc=12.9;driver=12;cublaslt=12.9.1" */
+    char environment[WPK_ENVIRONMENT_MAX];    /* "codegen=9;nvrtc=12.9;driver=12;cublaslt=12.9.1" */
     const char *vendors[WPK_GPU_VENDORS_MAX]; /* whose libraries compete */
     int vendor_count;
 };

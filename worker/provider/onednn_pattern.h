@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of onednn_match.c, and the functions by which they read a program.
+/* The parts of onednn_match.c besides matrix products, and the functions by which they read a
+ * program.
  *
- *      onednn_matmul.c     matrix products
  *      onednn_window.c     convolution and pooling
  *      onednn_norm.c       softmax and layernorm
  */
@@ -67,8 +67,6 @@ void wpk_onednn_operand_whole(const struct wpk_program *program, int tensor,
  * loads), or a pooling (its expression is a load). Fills kind, src, weights and dst. dst is the
  * program's output, whose dimensions are the stage's output axes; `bias` is a load node over the
  * same axes, or -1. */
-bool wpk_onednn_match_matmul(const struct wpk_program *program, const struct wpk_stage *stage,
-                             int bias, struct wpk_recipe *op);
 bool wpk_onednn_match_convolution(const struct wpk_program *program, const struct wpk_stage *stage,
                                   int bias, struct wpk_recipe *op);
 bool wpk_onednn_match_pooling(const struct wpk_program *program, const struct wpk_stage *stage,

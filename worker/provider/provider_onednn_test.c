@@ -3,7 +3,6 @@
 #include "common/fs.h"
 #include "ir/notation/definition.h"
 #include "ir/reference/reference.h"
-#include "ir/reference/selftest.h"
 #include "runtime/wpk.h"
 #include "tests/notation_check.h"
 #include "worker/provider/provider.h"

@@ -52,43 +52,30 @@ static wpk_err refuse(struct runner *runner, uint64_t id, int count,
 
 /* ---- a child that runs a candidate */
 
-/* The request in the pending message; strings are borrowed from `reader`. */
+/* The request in the pending message, whose texts it borrows. */
 struct wanted {
+    struct wpk_engine_message message;
     bool is_duel;
-    struct wpk_run_request run;
-    struct wpk_duel_request duel;
     uint64_t id;
     const char *work;
     int count; /* records wanted */
     const char *op;
 };
 
-static wpk_err read_wanted(const struct wpk_buf *text, struct wanted *out,
-                           struct wpk_json_reader **reader)
+static wpk_err read_wanted(const struct wpk_buf *text, struct wanted *out)
 {
-    enum wpk_engine_message_kind kind;
-    wpk_err err = wpk_engine_message_open(text, &kind, reader);
+    wpk_err err = wpk_engine_message_read(text, &out->message);
     if (err != WPK_OK) {
         return err;
     }
-    *out = (struct wanted){.is_duel = kind == WPK_ENGINE_MESSAGE_DUEL, .count = 1};
-    if (out->is_duel) {
-        wpk_engine_message_read_duel(*reader, &out->duel);
-        out->id = out->duel.id;
-        out->work = out->duel.work;
-        out->op = out->duel.op;
-        out->count = out->duel.count;
-    } else {
-        wpk_engine_message_read_run(*reader, &out->run);
-        out->id = out->run.id;
-        out->work = out->run.work;
-        out->op = out->run.op;
-    }
-    err = wpk_json_status(*reader);
-    if (err != WPK_OK) {
-        wpk_json_close(*reader);
-    }
-    return err;
+    const struct wpk_run_request *run = &out->message.run;
+    const struct wpk_duel_request *duel = &out->message.duel;
+    out->is_duel = out->message.kind == WPK_ENGINE_MESSAGE_DUEL;
+    out->id = out->is_duel ? duel->id : run->id;
+    out->work = out->is_duel ? duel->work : run->work;
+    out->op = out->is_duel ? duel->op : run->op;
+    out->count = out->is_duel ? duel->count : 1;
+    return WPK_OK;
 }
 
 static void run_child(struct runner *runner, const struct wanted *wanted,
@@ -96,9 +83,9 @@ static void run_child(struct runner *runner, const struct wanted *wanted,
 {
     static struct wpk_record records[WPK_DUEL_MAX];
     if (wanted->is_duel) {
-        wpk_runner_duel(op, &wanted->duel, channel, records);
+        wpk_runner_duel(op, &wanted->message.duel, channel, records);
     } else {
-        wpk_runner_try(runner->options, op, &wanted->run, channel, records);
+        wpk_runner_try(runner->options, op, &wanted->message.run, channel, records);
     }
     wpk_err err = wpk_engine_message_send_result(channel, wanted->id, records, wanted->count);
     _exit(err == WPK_OK ? 0 : 1);
@@ -120,19 +107,17 @@ static void serve_candidates(const struct runner *runner, const struct wpk_runne
     wpk_gpu_keep_context(runner->options->emulated);
     while (well) {
         struct wpk_record record = {0};
-        struct wpk_json_reader *reader = NULL;
         struct wpk_buf text = {0};
         struct wanted wanted;
-        wpk_err err = wpk_engine_message_send(channel, WPK_ENGINE_MESSAGE_READY, 0);
+        wpk_err err = WPK_ENGINE_SEND(channel, .kind = WPK_ENGINE_MESSAGE_READY);
         err = err == WPK_OK ? wpk_channel_wait(channel, &text) : err;
-        err = err == WPK_OK ? read_wanted(&text, &wanted, &reader) : err;
+        err = err == WPK_OK ? read_wanted(&text, &wanted) : err;
         if (err != WPK_OK) {
             _exit(1);
         }
-        wpk_runner_try(runner->options, op, &wanted.run, channel, &record);
+        wpk_runner_try(runner->options, op, &wanted.message.run, channel, &record);
         err = wpk_engine_message_send_result(channel, wanted.id, &record, 1);
         well = err == WPK_OK && is_well(&record);
-        wpk_json_close(reader);
         wpk_buf_fini(&text);
         wpk_record_fini(&record);
     }
@@ -142,7 +127,8 @@ static void serve_candidates(const struct runner *runner, const struct wpk_runne
 static wpk_err fork_kept(struct runner *runner, const struct wanted *wanted,
                          const struct wpk_runner_op *op, struct wpk_runner_child *out)
 {
-    const struct wpk_child_limits limits = {.memory_bytes_max = wanted->run.memory_bytes_max};
+    const struct wpk_child_limits limits = {.memory_bytes_max =
+                                                wanted->message.run.memory_bytes_max};
     struct wpk_channel channel;
     uint64_t start_ms = runner->options->start_ms > 0 ? runner->options->start_ms : START_MS;
     wpk_err err = wpk_runner_child_fork(out, 0, 1, start_ms * WPK_NS_PER_MS, &limits, &channel);
@@ -185,7 +171,7 @@ static wpk_err start_kept(struct runner *runner, const struct wanted *wanted,
     if (err != WPK_OK || runner->child.state != WPK_RUNNER_CHILD_READY) {
         return err == WPK_OK ? WPK_EBUSY : err;
     }
-    uint64_t timeout_ms = wpk_runner_ops_timeout_ms(op->program, wanted->run.timeout_ms);
+    uint64_t timeout_ms = wpk_runner_ops_timeout_ms(op->program, wanted->message.run.timeout_ms);
     wpk_runner_child_give(&runner->child, wanted->id, wanted->work, timeout_ms * WPK_NS_PER_MS,
                           &runner->pending);
     wpk_log(WPK_LOG_DEBUG, "run_started", "work=%s pid=%d", wanted->work, (int)runner->child.pid);
@@ -206,12 +192,12 @@ static wpk_err start(struct runner *runner, const struct wanted *wanted,
         return err;
     }
     const struct wpk_child_limits limits = {
-        .memory_bytes_max =
-            wanted->is_duel ? wanted->duel.memory_bytes_max : wanted->run.memory_bytes_max,
+        .memory_bytes_max = wanted->is_duel ? wanted->message.duel.memory_bytes_max
+                                            : wanted->message.run.memory_bytes_max,
     };
-    uint64_t timeout_ms = wanted->is_duel
-                              ? wanted->duel.timeout_ms
-                              : wpk_runner_ops_timeout_ms(op->program, wanted->run.timeout_ms);
+    uint64_t timeout_ms =
+        wanted->is_duel ? wanted->message.duel.timeout_ms
+                        : wpk_runner_ops_timeout_ms(op->program, wanted->message.run.timeout_ms);
     struct wpk_channel channel;
     err = wpk_runner_child_fork(&runner->child, wanted->id, wanted->count,
                                 timeout_ms * WPK_NS_PER_MS, &limits, &channel);
@@ -234,8 +220,7 @@ static wpk_err advance_pending(struct runner *runner)
         return WPK_OK;
     }
     struct wanted wanted;
-    struct wpk_json_reader *reader = NULL;
-    wpk_err err = read_wanted(&runner->pending, &wanted, &reader);
+    wpk_err err = read_wanted(&runner->pending, &wanted);
     if (err != WPK_OK) {
         return err;
     }
@@ -247,7 +232,8 @@ static wpk_err advance_pending(struct runner *runner)
         if (err == WPK_ESYSTEM) {
             wpk_log(WPK_LOG_WARN, "run_broken", "work=%s reason=\"no process for it\"",
                     wanted.work);
-            (void)!wpk_engine_message_send_broken(&runner->channel, "no process for a candidate");
+            (void)!WPK_ENGINE_SEND(&runner->channel, .kind = WPK_ENGINE_MESSAGE_BROKEN,
+                                   .text = "no process for a candidate");
         } else if (err != WPK_OK && err != WPK_ETIMEDOUT) {
             struct wpk_record record = {.outcome = err == WPK_ENOMEM ? WPK_OUTCOME_OUT_OF_MEMORY
                                                                      : WPK_OUTCOME_UNSUPPORTED};
@@ -259,7 +245,6 @@ static wpk_err advance_pending(struct runner *runner)
         }
         wpk_buf_reset(&runner->pending);
     }
-    wpk_json_close(reader);
     return WPK_OK;
 }
 
@@ -267,26 +252,24 @@ static wpk_err advance_pending(struct runner *runner)
 
 static wpk_err obey(struct runner *runner, const struct wpk_buf *text)
 {
-    enum wpk_engine_message_kind kind;
-    struct wpk_json_reader *reader = NULL;
-    wpk_err err = wpk_engine_message_open(text, &kind, &reader);
+    struct wpk_engine_message message;
+    wpk_err err = wpk_engine_message_read(text, &message);
     if (err != WPK_OK) {
         return err;
     }
-    if (kind == WPK_ENGINE_MESSAGE_OP) {
+    if (message.kind == WPK_ENGINE_MESSAGE_OP) {
         struct wpk_runner_op op;
         /* Whether it works is told to those who need it. */
-        (void)!wpk_runner_ops_get(&runner->ops, wpk_engine_message_read_op(reader), &op, NULL);
-    } else if (kind == WPK_ENGINE_MESSAGE_RUN || kind == WPK_ENGINE_MESSAGE_DUEL) {
+        (void)!wpk_runner_ops_get(&runner->ops, message.text, &op, NULL);
+    } else if (message.kind == WPK_ENGINE_MESSAGE_RUN || message.kind == WPK_ENGINE_MESSAGE_DUEL) {
         WPK_ASSERT(runner->pending.size == 0);
         wpk_buf_append(&runner->pending, text->data, text->size);
         err = wpk_buf_status(&runner->pending);
-    } else if (kind == WPK_ENGINE_MESSAGE_GO) {
+    } else if (message.kind == WPK_ENGINE_MESSAGE_GO) {
         wpk_runner_child_go(&runner->child, text);
     } else {
         err = WPK_EPARSE;
     }
-    wpk_json_close(reader);
     return err;
 }
 
@@ -314,8 +297,7 @@ static wpk_err report_death(struct runner *runner)
     bool began = runner->child.op == NULL || runner->child.started;
     if (!began && runner->pending.size > 0) {
         struct wanted wanted;
-        struct wpk_json_reader *reader = NULL;
-        wpk_err err = read_wanted(&runner->pending, &wanted, &reader);
+        wpk_err err = read_wanted(&runner->pending, &wanted);
         if (err != WPK_OK) {
             return err;
         }
@@ -323,7 +305,6 @@ static wpk_err report_death(struct runner *runner)
         count = wanted.count;
         runner->child.reported = false;
         snprintf(runner->child.work, sizeof(runner->child.work), "%s", wanted.work);
-        wpk_json_close(reader);
         wpk_buf_reset(&runner->pending);
     }
     bool reported = false;
@@ -390,7 +371,7 @@ int wpk_runner_serve(const struct wpk_runner_options *options)
     fcntl(WPK_CHANNEL_FD, F_SETFD, FD_CLOEXEC);
     wpk_process_core_count(); /* look before anything is pinned */
     wpk_runner_ops_init(&runner.ops, options->answers_dir);
-    wpk_err err = wpk_engine_message_send(&runner.channel, WPK_ENGINE_MESSAGE_READY, 0);
+    wpk_err err = WPK_ENGINE_SEND(&runner.channel, .kind = WPK_ENGINE_MESSAGE_READY);
     while (err == WPK_OK) {
         err = advance_pending(&runner);
         if (err == WPK_OK) {

@@ -129,23 +129,21 @@ bool wpk_runner_child_lost_gpu(const struct wpk_runner_options *options,
     }
     snprintf(why, sizeof(why), "the GPU is gone: %s", diag.text);
     wpk_log(WPK_LOG_ERROR, "gpu_gone", "reason=\"%s\"", diag.text);
-    (void)!wpk_engine_message_send_broken(engine, why); /* an engine that ended needs no reason */
+    (void)!WPK_ENGINE_SEND(engine, .kind = WPK_ENGINE_MESSAGE_BROKEN,
+                           .text = why); /* an engine that ended needs no reason */
     return true;
 }
 
 /* True if the message is no result, or the candidate's own. */
-static bool is_its_own(const struct wpk_runner_options *options, enum wpk_engine_message_kind kind,
-                       const struct wpk_buf *text, struct wpk_channel *to)
+static bool is_its_own(const struct wpk_runner_options *options,
+                       const struct wpk_engine_message *message, struct wpk_channel *to)
 {
     struct wpk_record records[WPK_DUEL_MAX] = {{0}};
-    struct wpk_json_reader *reader = NULL;
     int count = 0;
-    if (kind != WPK_ENGINE_MESSAGE_RESULT || !options->on_gpu ||
-        wpk_engine_message_open(text, &kind, &reader) != WPK_OK) {
+    if (message->kind != WPK_ENGINE_MESSAGE_RESULT || !options->on_gpu) {
         return true;
     }
-    (void)!wpk_engine_message_read_result(reader, records, WPK_DUEL_MAX, &count);
-    wpk_json_close(reader);
+    (void)!wpk_engine_message_read_result(message, records, WPK_DUEL_MAX, &count);
     bool own = !wpk_runner_child_lost_gpu(options, records, count, to);
     for (int i = 0; i < count; i++) {
         wpk_record_fini(&records[i]);
@@ -154,20 +152,17 @@ static bool is_its_own(const struct wpk_runner_options *options, enum wpk_engine
 }
 
 /* Log the result at level debug; decoding it twice delays nothing that is timed. */
-static void log_result(const struct wpk_runner_child *child, const struct wpk_buf *text)
+static void log_result(const struct wpk_runner_child *child,
+                       const struct wpk_engine_message *message)
 {
     struct wpk_record records[WPK_DUEL_MAX] = {{0}};
-    struct wpk_json_reader *reader = NULL;
-    enum wpk_engine_message_kind kind;
     int count = 0;
     int failed = 0;
-    if (!wpk_log_enabled(WPK_LOG_DEBUG) ||
-        wpk_engine_message_open(text, &kind, &reader) != WPK_OK) {
+    if (!wpk_log_enabled(WPK_LOG_DEBUG)) {
         return;
     }
     /* The engine reports a result that cannot be read. */
-    (void)!wpk_engine_message_read_result(reader, records, WPK_DUEL_MAX, &count);
-    wpk_json_close(reader);
+    (void)!wpk_engine_message_read_result(message, records, WPK_DUEL_MAX, &count);
     for (int i = 0; i < count; i++) {
         failed += records[i].outcome != WPK_OUTCOME_OK;
     }
@@ -184,9 +179,9 @@ static void log_result(const struct wpk_runner_child *child, const struct wpk_bu
     }
 }
 
-static void note(struct wpk_runner_child *child, enum wpk_engine_message_kind kind,
-                 const struct wpk_buf *text)
+static void note(struct wpk_runner_child *child, const struct wpk_engine_message *message)
 {
+    enum wpk_engine_message_kind kind = message->kind;
     if (kind == WPK_ENGINE_MESSAGE_VERIFIED) {
         if (child->state == WPK_RUNNER_CHILD_RUNNING) {
             child->state = WPK_RUNNER_CHILD_WAITING;
@@ -198,7 +193,7 @@ static void note(struct wpk_runner_child *child, enum wpk_engine_message_kind ki
         child->doing = "being verified again";
     } else if (kind == WPK_ENGINE_MESSAGE_RESULT) {
         child->reported = true;
-        log_result(child, text);
+        log_result(child, message);
     } else if (kind == WPK_ENGINE_MESSAGE_READY) {
         child->started = true;
         if (child->state != WPK_RUNNER_CHILD_DYING) {
@@ -213,20 +208,17 @@ wpk_err wpk_runner_child_relay(struct wpk_runner_child *child,
     struct wpk_buf text = {0};
     wpk_err err = wpk_channel_receive(&child->channel, &text);
     while (err == WPK_OK) {
-        enum wpk_engine_message_kind kind;
-        struct wpk_json_reader *reader = NULL;
-        bool is_message = wpk_engine_message_open(&text, &kind, &reader) == WPK_OK;
-        if (is_message) {
-            wpk_json_close(reader);
-        }
+        struct wpk_engine_message message = {0};
+        bool is_message = wpk_engine_message_read(&text, &message) == WPK_OK;
+        enum wpk_engine_message_kind kind = message.kind;
         if (is_message && kind == WPK_ENGINE_MESSAGE_READY) {
-            note(child, kind, &text);
+            note(child, &message);
         }
         /* Other messages come from a damaged child and are not passed on. */
         if (is_message && (kind == WPK_ENGINE_MESSAGE_VERIFIED ||
                            kind == WPK_ENGINE_MESSAGE_TIMED || kind == WPK_ENGINE_MESSAGE_RESULT)) {
-            note(child, kind, &text);
-            if (is_its_own(options, kind, &text, to)) {
+            note(child, &message);
+            if (is_its_own(options, &message, to)) {
                 err = wpk_channel_send(to, text.data, text.size);
             }
         }
@@ -338,7 +330,8 @@ static void tell_stuck(const struct wpk_runner_options *options, pid_t pid,
                              : "process %d was killed and does not end",
              (int)pid);
     wpk_log(WPK_LOG_ERROR, "process_stuck", "pid=%d reason=\"%s\"", (int)pid, why);
-    (void)!wpk_engine_message_send_broken(engine, why); /* an engine that ended needs no reason */
+    (void)!WPK_ENGINE_SEND(engine, .kind = WPK_ENGINE_MESSAGE_BROKEN,
+                           .text = why); /* an engine that ended needs no reason */
 }
 
 wpk_err wpk_runner_child_end(struct wpk_runner_child *child,
@@ -366,7 +359,7 @@ wpk_err wpk_runner_child_end(struct wpk_runner_child *child,
 void wpk_runner_wait_for_go(struct wpk_channel *channel, uint64_t id)
 {
     struct wpk_buf text = {0};
-    wpk_err err = wpk_engine_message_send(channel, WPK_ENGINE_MESSAGE_VERIFIED, id);
+    wpk_err err = WPK_ENGINE_SEND(channel, .kind = WPK_ENGINE_MESSAGE_VERIFIED, .id = id);
     err = err == WPK_OK ? wpk_channel_wait(channel, &text) : err;
     wpk_buf_fini(&text);
     if (err != WPK_OK) {

@@ -80,26 +80,21 @@ static enum wpk_outcome wait_for(struct fixture *f, enum wpk_engine_message_kind
 {
     struct wpk_record record = {0};
     struct wpk_buf text = {0};
-    enum wpk_engine_message_kind kind = WPK_ENGINE_MESSAGE_READY;
-    struct wpk_json_reader *reader = NULL;
+    struct wpk_engine_message message;
     int count = 0;
-    while (kind != wanted || reader == NULL) {
-        if (reader != NULL) {
-            wpk_json_close(reader);
-        }
+    do {
         assert_int_equal(wpk_channel_wait(&f->channel, &text), WPK_OK);
-        assert_int_equal(wpk_engine_message_open(&text, &kind, &reader), WPK_OK);
-    }
-    if (kind == WPK_ENGINE_MESSAGE_BROKEN) {
-        snprintf(out, WPK_LOG_MAX, "%s", wpk_engine_message_read_broken(reader));
+        assert_int_equal(wpk_engine_message_read(&text, &message), WPK_OK);
+    } while (message.kind != wanted);
+    if (message.kind == WPK_ENGINE_MESSAGE_BROKEN) {
+        snprintf(out, WPK_LOG_MAX, "%s", message.text);
     } else {
-        assert_int_equal(wpk_engine_message_read_result(reader, &record, 1, &count), WPK_OK);
+        assert_int_equal(wpk_engine_message_read_result(&message, &record, 1, &count), WPK_OK);
         assert_int_equal(count, 1);
         snprintf(out, WPK_LOG_MAX, "%s", record.log);
     }
     enum wpk_outcome outcome = record.outcome;
     wpk_record_fini(&record);
-    wpk_json_close(reader);
     wpk_buf_fini(&text);
     return outcome;
 }
@@ -119,7 +114,8 @@ static void run(struct fixture *f)
         .accuracy = {WPK_ACCURACY_TIMES_MAX},
         .timeout_ms = TIMEOUT_MS};
     char log[WPK_LOG_MAX];
-    assert_int_equal(wpk_engine_message_send_run(&f->channel, &request), WPK_OK);
+    assert_int_equal(WPK_ENGINE_SEND(&f->channel, .kind = WPK_ENGINE_MESSAGE_RUN, .run = request),
+                     WPK_OK);
     enum wpk_outcome outcome = wait_for(f, WPK_ENGINE_MESSAGE_RESULT, log);
     if (outcome != WPK_OUTCOME_UNSUPPORTED) {
         fail_msg("%s: %s", wpk_outcome_name(outcome), log);

@@ -345,7 +345,8 @@ static wpk_err measure_quietly(struct attempt *a, struct wpk_subject *subject,
     uint64_t start = wpk_clock_ns();
     wpk_err err = measure(a, subject);
     a->record->measure_ns = wpk_clock_ns() - start;
-    if (wpk_engine_message_send(channel, WPK_ENGINE_MESSAGE_TIMED, a->request->id) != WPK_OK) {
+    if (WPK_ENGINE_SEND(channel, .kind = WPK_ENGINE_MESSAGE_TIMED, .id = a->request->id) !=
+        WPK_OK) {
         exit(1);
     }
     if (threads == 1) {

@@ -3,8 +3,8 @@
 #ifndef WPK_WORKER_RUNNER_SUBJECT_H
 #define WPK_WORKER_RUNNER_SUBJECT_H
 
-#include "worker/runner/guard.h"
 #include "worker/measure.h"
+#include "worker/runner/guard.h"
 #include "worker/runner/runner.h"
 
 /* A provider with the inputs set and the constants prepared. = {0} is closed. */

@@ -1,122 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/session/arguments.h"
 
+#include "common/args.h"
 #include "common/fs.h"
 #include "common/json.h"
 #include "common/net.h"
 
-#include <ctype.h>
-#include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-const char wpk_arguments_usage[] =
-    "usage: wpk-worker --cpu --coordinator URL [options]\n"
-    "       wpk-worker --gpu WHICH --coordinator URL [options]\n"
-    "  --cpu              serve this machine's processor\n"
-    "  --gpu WHICH        serve a GPU: a number in PCI order, or a UUID; `emulated`: none at all,\n"
-    "                     kernels are verified, and ranked by a model instead of timed\n"
-    "  --check            say what the GPU, its driver and the compilers are, and end\n"
-    "  --arch sm_NN       with --build-only: build for GPUs of that architecture; needs no GPU\n"
-    "  --coordinator URL  where wpkd listens: ipc://PATH, tcp://HOST:PORT, tls+tcp://HOST:PORT\n"
-    "  --build-only       build for other machines, and time nothing\n"
-    "  --run-only         time what others have built; needs no compiler\n"
-    "  --compiler NAME    with --run-only of a GPU: what the builders compile with, as their "
-    "--check\n"
-    "                     says; default nvrtc-12.9\n"
-    "  --cuda-dir DIR     a CUDA toolkit, in which alone NVRTC and ptxas are looked for\n"
-    "  --slots N          programs built at a time; default: as many as cores\n"
-    "  --run-timeout S    seconds for which a candidate may be verified and timed; default 30, on\n"
-    "                     an emulated GPU 120; long operators get up to three times as many\n"
-    "  --label NAME=VALUE what jobs may select this worker by; up to 16 times\n"
-    "  --token-file FILE  the token that wpkd wants over tcp; else the credential `token`\n"
-    "  --ca FILE          certificates trusted for tls+tcp, in PEM; default: the system's\n"
-    "  --insecure         show the token over tcp:// to another machine, too\n"
-    "  --config FILE      these options from a file, as JSON; what is said here counts more\n"
-    "  --data DIR         where a directory for temporary files is made; default $TMPDIR, /tmp\n"
-    "  --isa-max NAME     claim no more than sse41, avx, avx2, avx512, avx512vnni or zen4, and\n"
-    "                     flags that follow: avx2+avx_vnni\n"
-    "  --name NAME        unique among the workers; default host/pid\n"
-    "  --trace FILE       write a Chrome trace of where the time goes\n"
-    "  --private          end with the process that started it, and with wpkd\n"
-    "  --log-level LEVEL  debug, info (default), warn or error\n"
-    "  --log-format NAME  text (default), json or journal\n"
-    "  --help, --version\n"
-    "\n"
-    "SIGTERM and SIGINT end it: what is being timed is finished, and the rest is given back. "
-    "Without\n"
-    "wpkd it waits for one. Exit codes: 0 ended when told to, 1 a failure, 2 usage, 3 wpkd refuses "
-    "it.\n";
-
-enum {
-    CPU = 256,
-    GPU,
-    CHECK,
-    ARCH,
-    COMPILER,
-    CUDA_DIR,
-    URL,
-    BUILD_ONLY,
-    RUN_ONLY,
-    SLOTS,
-    RUN_TIMEOUT,
-    LABEL,
-    TOKEN_FILE,
-    CA,
-    INSECURE,
-    CONFIG,
-    DATA,
-    ISA,
-    NAME,
-    TRACE,
-    PRIVATE,
-    LEVEL,
-    FORMAT,
-    HELP,
-    VERSION
-};
-
-static const struct option options[] = {
-    {"cpu", no_argument, NULL, CPU},
-    {"gpu", required_argument, NULL, GPU},
-    {"check", no_argument, NULL, CHECK},
-    {"arch", required_argument, NULL, ARCH},
-    {"compiler", required_argument, NULL, COMPILER},
-    {"cuda-dir", required_argument, NULL, CUDA_DIR},
-    {"coordinator", required_argument, NULL, URL},
-    {"build-only", no_argument, NULL, BUILD_ONLY},
-    {"run-only", no_argument, NULL, RUN_ONLY},
-    {"slots", required_argument, NULL, SLOTS},
-    {"run-timeout", required_argument, NULL, RUN_TIMEOUT},
-    {"label", required_argument, NULL, LABEL},
-    {"token-file", required_argument, NULL, TOKEN_FILE},
-    {"ca", required_argument, NULL, CA},
-    {"insecure", no_argument, NULL, INSECURE},
-    {"config", required_argument, NULL, CONFIG},
-    {"data", required_argument, NULL, DATA},
-    {"isa-max", required_argument, NULL, ISA},
-    {"name", required_argument, NULL, NAME},
-    {"trace", required_argument, NULL, TRACE},
-    {"private", no_argument, NULL, PRIVATE},
-    {"log-level", required_argument, NULL, LEVEL},
-    {"log-format", required_argument, NULL, FORMAT},
-    {"help", no_argument, NULL, HELP},
-    {"version", no_argument, NULL, VERSION},
-    {0},
-};
-
-/* Of a number, a UUID ("GPU-8932...", "MIG-..."), or "emulated". */
+/* Letters of a number, a UUID ("GPU-8932...", "MIG-..."), or "emulated". */
 #define GPU_LETTERS "abcdefghijklmnopqrstuvwxyzGPUMI0123456789-/"
-
-/* ---- one option */
-
-static bool set_text(const char **field, const char *value, size_t size)
-{
-    *field = value;
-    return value[0] != '\0' && strlen(value) < size;
-}
 
 /* A name that is given again changes its value. */
 static bool set_label(struct wpk_arguments *a, const char *text)
@@ -142,116 +37,122 @@ static bool set_label(struct wpk_arguments *a, const char *text)
     return true;
 }
 
-static bool set_slots(struct wpk_arguments *a, const char *text)
+static wpk_err take_label(void *out, const char *value, struct wpk_diag *diag)
 {
-    char *end = NULL;
-    long count = strtol(text, &end, 10);
-    a->slot_count = (int)count;
-    return *text != '\0' && *end == '\0' && count >= 1 && count <= WPK_SLOTS_MAX;
+    (void)diag;
+    return set_label(out, value) ? WPK_OK : WPK_EINVAL;
 }
 
-static bool set_run_timeout(struct wpk_arguments *a, const char *text)
+static wpk_err take_gpu(void *out, const char *value, struct wpk_diag *diag)
 {
-    char *end = NULL;
-    long seconds = strtol(text, &end, 10);
-    a->run_timeout_s = (int)seconds;
-    return *text != '\0' && *end == '\0' && seconds >= 1 && seconds <= WPK_RUN_TIMEOUT_S_MAX;
+    (void)diag;
+    *(const char **)out = value;
+    size_t size = strlen(value);
+    return size > 0 && size < 64 && strspn(value, GPU_LETTERS) == size ? WPK_OK : WPK_EINVAL;
 }
 
 /* "nvrtc-", and a number with one dot in it. */
-static bool set_compiler(struct wpk_arguments *a, const char *text)
+static wpk_err take_compiler(void *out, const char *value, struct wpk_diag *diag)
 {
-    const char *number = text + strlen("nvrtc-");
-    a->compiler = text;
-    if (strncmp(text, "nvrtc-", strlen("nvrtc-")) != 0 || strlen(number) > 8) {
-        return false;
+    const char *number = value + strlen("nvrtc-");
+    (void)diag;
+    *(const char **)out = value;
+    if (strncmp(value, "nvrtc-", strlen("nvrtc-")) != 0 || strlen(number) > 8) {
+        return WPK_EINVAL;
     }
     size_t major = strspn(number, "0123456789");
     size_t minor = number[major] == '.' ? strspn(number + major + 1, "0123456789") : 0;
-    return major > 0 && minor > 0 && number[major + 1 + minor] == '\0';
+    return major > 0 && minor > 0 && number[major + 1 + minor] == '\0' ? WPK_OK : WPK_EINVAL;
 }
 
-static bool set_flag(struct wpk_arguments *a, int option)
+static wpk_err take_flags(void *out, const char *value, struct wpk_diag *diag)
 {
-    bool *flags[] = {[CPU - CPU] = &a->cpu,
-                     [CHECK - CPU] = &a->check,
-                     [BUILD_ONLY - CPU] = &a->build_only,
-                     [RUN_ONLY - CPU] = &a->run_only,
-                     [INSECURE - CPU] = &a->insecure,
-                     [PRIVATE - CPU] = &a->is_private,
-                     [HELP - CPU] = &a->help,
-                     [VERSION - CPU] = &a->version};
-    WPK_ASSERT(flags[option - CPU] != NULL);
-    *flags[option - CPU] = true;
-    return true;
+    (void)diag;
+    return wpk_cpu_flags_parse(value, out);
 }
 
-static bool apply(struct wpk_arguments *a, int option, const char *value)
-{
-    switch (option) {
-    case GPU:
-        return set_text(&a->gpu, value, 64) && strspn(value, GPU_LETTERS) == strlen(value);
-    case ARCH:
-        return set_text(&a->architecture, value, 16);
-    case COMPILER:
-        return set_compiler(a, value);
-    case CUDA_DIR:
-        return set_text(&a->cuda_dir, value, 1024) && value[0] == '/';
-    case URL:
-        return set_text(&a->url, value, 1024);
-    case SLOTS:
-        return set_slots(a, value);
-    case RUN_TIMEOUT:
-        return set_run_timeout(a, value);
-    case LABEL:
-        return set_label(a, value);
-    case TOKEN_FILE:
-        return set_text(&a->token_file, value, 4096);
-    case CA:
-        return set_text(&a->ca, value, 4096);
-    case CONFIG:
-        return set_text(&a->config, value, 4096);
-    case DATA:
-        return set_text(&a->data, value, 4096);
-    case ISA:
-        return wpk_cpu_flags_parse(value, &a->flags_max) == WPK_OK;
-    case NAME:
-        return set_text(&a->name, value, WPK_WORKER_NAME_MAX);
-    case TRACE:
-        return set_text(&a->trace, value, 4096);
-    case LEVEL:
-        return wpk_log_level_parse(value, &a->log_level) == WPK_OK;
-    case FORMAT:
-        return wpk_log_format_parse(value, &a->log_format) == WPK_OK;
-    default:
-        return set_flag(a, option);
+#define PATH(name, what, help, out) WPK_ARGS_ROW(name, 0, what, help, TEXT, out, 0, 4095)
+
+/* The options; `a` is a struct wpk_arguments. */
+#define OPTIONS(a)                                                                                 \
+    {                                                                                              \
+        WPK_ARGS_FLAG("cpu", "serve this machine's processor", &(a)->cpu),                         \
+            WPK_ARGS_CALL(                                                                         \
+                "gpu", "WHICH",                                                                    \
+                "serve a GPU: a number in PCI order, or a UUID; `emulated`: none at all, "         \
+                "kernels are verified, and ranked by a model instead of timed",                    \
+                &(a)->gpu, take_gpu),                                                              \
+            WPK_ARGS_FLAG("check", "say what the GPU, its driver and the compilers are, and end",  \
+                          &(a)->check),                                                            \
+            WPK_ARGS_ROW("arch", 0, "sm_NN",                                                       \
+                         "with --build-only: build for GPUs of that architecture; needs no GPU",   \
+                         TEXT, &(a)->architecture, 0, 15),                                         \
+            WPK_ARGS_ROW("coordinator", 0, "URL",                                                  \
+                         "where wpkd listens: ipc://PATH, tcp://HOST:PORT, tls+tcp://HOST:PORT",   \
+                         TEXT, &(a)->url, 0, 1023),                                                \
+            WPK_ARGS_FLAG("build-only", "build for other machines, and time nothing",              \
+                          &(a)->build_only),                                                       \
+            WPK_ARGS_FLAG("run-only", "time what others have built; needs no compiler",            \
+                          &(a)->run_only),                                                         \
+            WPK_ARGS_CALL("compiler", "NAME",                                                      \
+                          "with --run-only of a GPU: what the builders compile with, as their "    \
+                          "--check says; default nvrtc-12.9",                                      \
+                          &(a)->compiler, take_compiler),                                          \
+            WPK_ARGS_ROW("cuda-dir", 0, "DIR",                                                     \
+                         "a CUDA toolkit, in which alone NVRTC and ptxas are looked for", TEXT,    \
+                         &(a)->cuda_dir, 0, 1023),                                                 \
+            WPK_ARGS_COUNT("slots", "N", "programs built at a time; default: as many as cores",    \
+                           &(a)->slot_count, 1, WPK_SLOTS_MAX),                                    \
+            WPK_ARGS_COUNT(                                                                        \
+                "run-timeout", "S",                                                                \
+                "seconds for which a candidate may be verified and timed; default 30, on "         \
+                "an emulated GPU 120; long operators get up to three times as many",               \
+                &(a)->run_timeout_s, 1, WPK_RUN_TIMEOUT_S_MAX),                                    \
+            WPK_ARGS_CALL("label", "NAME=VALUE",                                                   \
+                          "what jobs may select this worker by; up to 16 times", a, take_label),   \
+            PATH("token-file", "FILE",                                                             \
+                 "the token that wpkd wants over tcp; else the credential `token`",                \
+                 &(a)->token_file),                                                                \
+            PATH("ca", "FILE", "certificates trusted for tls+tcp, in PEM; default: the system's",  \
+                 &(a)->ca),                                                                        \
+            WPK_ARGS_FLAG("insecure", "show the token over tcp:// to another machine, too",        \
+                          &(a)->insecure),                                                         \
+            PATH("config", "FILE",                                                                 \
+                 "these options from a file, as JSON; what is said here counts more",              \
+                 &(a)->config),                                                                    \
+            PATH("data", "DIR",                                                                    \
+                 "where a directory for temporary files is made; default $TMPDIR, /tmp",           \
+                 &(a)->data),                                                                      \
+            WPK_ARGS_CALL("isa-max", "NAME",                                                       \
+                          "claim no more than sse41, avx, avx2, avx512, avx512vnni or zen4, and "  \
+                          "flags that follow: avx2+avx_vnni",                                      \
+                          &(a)->flags_max, take_flags),                                            \
+            WPK_ARGS_ROW("name", 0, "NAME", "unique among the workers; default host/pid", TEXT,    \
+                         &(a)->name, 0, WPK_WORKER_NAME_MAX - 1),                                  \
+            PATH("trace", "FILE", "write a Chrome trace of where the time goes", &(a)->trace),     \
+            WPK_ARGS_FLAG("private", "end with the process that started it, and with wpkd",        \
+                          &(a)->is_private),                                                       \
+            WPK_ARGS_LOG_ROWS(&(a)->log_level, &(a)->log_format),                                  \
+            WPK_ARGS_FLAG("version", "print the version", &(a)->version), WPK_ARGS_END,            \
     }
+
+void wpk_arguments_print(FILE *out)
+{
+    struct wpk_arguments defaults;
+    const struct wpk_option options[] = OPTIONS(&defaults);
+    fputs("usage: wpk-worker --cpu --coordinator URL [options]\n"
+          "       wpk-worker --gpu WHICH --coordinator URL [options]\n\noptions:\n",
+          out);
+    wpk_args_print(options, out);
+    fputs("\nSIGTERM and SIGINT end it: what is being timed is finished, and the rest is given "
+          "back.\nWithout wpkd it waits for one. Exit codes: 0 ended when told to, 1 a failure, "
+          "2 usage,\n3 wpkd refuses it.\n",
+          out);
 }
 
 /* ---- the file */
 
-/* In a file their names have '_' where the command line has '-'. */
-static bool is_named(const struct option *option, const char *name)
-{
-    size_t i = 0;
-    while (option->name[i] != '\0' && name[i] == (option->name[i] == '-' ? '_' : option->name[i])) {
-        i++;
-    }
-    return option->name[i] == '\0' && name[i] == '\0';
-}
-
-static const struct option *find_option(const char *name)
-{
-    for (const struct option *option = options; option->name != NULL; option++) {
-        bool in_files = option->val != CONFIG && option->val != HELP && option->val != VERSION;
-        if (in_files && is_named(option, name)) {
-            return option;
-        }
-    }
-    return NULL;
-}
-
-static wpk_err apply_labels(struct wpk_arguments *a, struct wpk_json_reader *r)
+static void apply_labels(struct wpk_arguments *a, struct wpk_json_reader *r)
 {
     char text[WPK_WORKER_LABEL_NAME_MAX + WPK_WORKER_LABEL_VALUE_MAX];
     wpk_json_enter(r, NULL);
@@ -264,48 +165,49 @@ static wpk_err apply_labels(struct wpk_arguments *a, struct wpk_json_reader *r)
         }
     }
     wpk_json_leave(r);
-    return wpk_json_status(r);
 }
 
-/* The member at hand. */
-static wpk_err apply_member(struct wpk_arguments *a, struct wpk_json_reader *r)
+/* Apply the member at hand. */
+static void apply_member(struct wpk_arguments *a, const struct wpk_option *options,
+                         struct wpk_json_reader *r)
 {
+    const char *name = wpk_json_name(r), *value = NULL;
+    struct wpk_diag why = {0};
     char number[32];
-    const struct option *option = find_option(wpk_json_name(r));
-    const char *value = NULL;
-    if (option == NULL) {
-        wpk_json_fail(r, NULL, WPK_EINVAL, "there is no such option");
-        return wpk_json_status(r);
+    if (strcmp(name, "label") == 0) {
+        apply_labels(a, r);
+        return;
     }
-    if (option->val == LABEL) {
-        return apply_labels(a, r);
-    }
-    if (option->has_arg == no_argument) {
+    if (wpk_json_kind_of(r, NULL) == WPK_JSON_BOOL) {
         if (!wpk_json_get_bool(r, NULL)) {
-            return wpk_json_status(r);
+            return;
         }
-    } else if (wpk_json_kind_of(r, NULL) == WPK_JSON_NUMBER) {
-        snprintf(number, sizeof number, "%lld",
-                 (long long)wpk_json_get_int(r, NULL, 0, WPK_JSON_INT_MAX));
-        value = number;
     } else {
-        value = wpk_arena_copy_text(&a->arena, wpk_json_get_text(r, NULL, 4095));
+        if (wpk_json_kind_of(r, NULL) == WPK_JSON_NUMBER) {
+            snprintf(number, sizeof number, "%lld",
+                     (long long)wpk_json_get_int(r, NULL, 0, WPK_JSON_INT_MAX));
+            value = wpk_arena_copy_text(&a->arena, number);
+        } else {
+            value = wpk_arena_copy_text(&a->arena, wpk_json_get_text(r, NULL, 4095));
+        }
     }
-    if (wpk_json_status(r) == WPK_OK && !apply(a, option->val, value)) {
-        wpk_json_fail(r, NULL, WPK_EINVAL, "not a value for it");
+    bool in_files = strcmp(name, "config") != 0 && strcmp(name, "version") != 0;
+    if (wpk_json_status(r) == WPK_OK &&
+        wpk_args_set(options, in_files ? name : "", value, &why) != WPK_OK) {
+        wpk_json_fail(r, NULL, WPK_EINVAL, "%s", why.text);
     }
-    return wpk_json_status(r);
 }
 
-static wpk_err apply_file(struct wpk_arguments *a, const char *path, struct wpk_diag *diag)
+static wpk_err apply_file(struct wpk_arguments *a, const struct wpk_option *options,
+                          struct wpk_diag *diag)
 {
     struct wpk_json_reader *r = NULL;
-    wpk_err err = wpk_config_file_open(path, &r, diag);
+    wpk_err err = wpk_config_file_open(a->config, &r, diag);
     if (err != WPK_OK) {
         return err;
     }
-    while (err == WPK_OK && wpk_json_next(r)) {
-        err = apply_member(a, r);
+    while (wpk_json_next(r)) {
+        apply_member(a, options, r);
     }
     err = wpk_json_status(r);
     wpk_json_close(r);
@@ -313,24 +215,6 @@ static wpk_err apply_file(struct wpk_arguments *a, const char *path, struct wpk_
 }
 
 /* ---- all of them */
-
-static wpk_err apply_line(struct wpk_arguments *a, int argc, char **argv, bool file_only,
-                          struct wpk_diag *diag)
-{
-    int option;
-    optind = 1;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (option == '?') {
-            wpk_diag_set(diag, "see wpk-worker --help");
-            return WPK_EINVAL;
-        }
-        if ((!file_only || option == CONFIG) && !apply(a, option, optarg)) {
-            wpk_diag_set(diag, "%s: not a value for that option; see wpk-worker --help", optarg);
-            return WPK_EINVAL;
-        }
-    }
-    return WPK_OK;
-}
 
 /* A token is not shown to whoever listens on the way. */
 static wpk_err check_exposure(const struct wpk_arguments *a, struct wpk_diag *diag)
@@ -354,6 +238,8 @@ static wpk_err check_all(const struct wpk_arguments *a, struct wpk_diag *diag)
         wpk_diag_set(diag, "--arch is for --build-only without --gpu");
     } else if (a->compiler != NULL && (!a->run_only || a->gpu == NULL)) {
         wpk_diag_set(diag, "--compiler is for --run-only with --gpu");
+    } else if (a->cuda_dir != NULL && a->cuda_dir[0] != '/') {
+        wpk_diag_set(diag, "--cuda-dir takes an absolute path");
     } else if (a->url == NULL && !a->check) {
         wpk_diag_set(diag, "it needs --coordinator");
     } else if (a->build_only && a->run_only) {
@@ -367,18 +253,25 @@ static wpk_err check_all(const struct wpk_arguments *a, struct wpk_diag *diag)
 
 wpk_err wpk_arguments_parse(int argc, char **argv, struct wpk_arguments *out, struct wpk_diag *diag)
 {
+    const struct wpk_option options[] = OPTIONS(out);
+    struct wpk_args args = {0};
+    wpk_err err = WPK_OK;
     *out = (struct wpk_arguments){.flags_max = WPK_CPU_FLAGS_ALL, .log_level = WPK_LOG_INFO};
-    wpk_err err = apply_line(out, argc, argv, true, diag);
-    if (err == WPK_OK && out->config != NULL) {
-        err = apply_file(out, out->config, diag);
+    out->config = wpk_args_value("config", argc - 1, argv + 1);
+    if (out->config != NULL) {
+        err = apply_file(out, options, diag);
+    }
+    if (err == WPK_OK && diag != NULL) {
+        *diag = (struct wpk_diag){0}; /* the file is not to blame for what follows */
     }
     if (err == WPK_OK) {
-        err = apply_line(out, argc, argv, false, diag);
+        err = wpk_args_parse(options, argc - 1, argv + 1, &args, diag);
     }
-    if (err == WPK_OK && optind != argc) {
-        wpk_diag_set(diag, "%s: not an option; see wpk-worker --help", argv[optind]);
+    if (err == WPK_OK && args.operand_count > 0) {
+        wpk_diag_set(diag, "%s: not an option; see wpk-worker --help", args.operands[0]);
         err = WPK_EINVAL;
     }
+    out->help = args.help;
     return err != WPK_OK || out->help || out->version ? err : check_all(out, diag);
 }
 

@@ -8,9 +8,9 @@
 #include "common/log.h"
 #include "schema/message.h"
 
-#define WPK_RUN_TIMEOUT_S_MAX 3600
+#include <stdio.h>
 
-extern const char wpk_arguments_usage[];
+#define WPK_RUN_TIMEOUT_S_MAX 3600
 
 /* Texts are in `arena`, or are borrowed from the command line. */
 struct wpk_arguments {
@@ -45,10 +45,12 @@ struct wpk_arguments {
 
 /* Read the command line and the file that it names.
  *   owns    caller calls wpk_arguments_fini, after a failure too
- *   errors  WPK_EINVAL with the reason in `diag`; those of wpk_config_file_open
+ *   errors  WPK_EINVAL, WPK_ERANGE with the reason in `diag`; those of wpk_config_file_open
  */
 WPK_MUST_CHECK wpk_err wpk_arguments_parse(int argc, char **argv, struct wpk_arguments *out,
                                            struct wpk_diag *diag);
+/* Print the options as a help text. */
+void wpk_arguments_print(FILE *out);
 void wpk_arguments_fini(struct wpk_arguments *arguments);
 
 /* Read the token, without white space around it, from token_file, or else from the file `token` in

@@ -25,7 +25,7 @@ static wpk_err parse(struct wpk_arguments *out, struct wpk_diag *diag, int count
 
 static void check_refused(wpk_err err, const struct wpk_diag *diag, const char *why)
 {
-    assert_int_equal(err, WPK_EINVAL);
+    assert_true(err == WPK_EINVAL || err == WPK_ERANGE);
     if (strstr(diag->text, why) == NULL) {
         fail_msg("%s", diag->text);
     }
@@ -61,18 +61,19 @@ static void what_is_refused(void **state)
     check_refused(PARSE(&a, &diag, BASE, "--build-only", "--run-only"), &diag,
                   "nothing to be done");
     diag = (struct wpk_diag){0};
-    check_refused(PARSE(&a, &diag, BASE, "--slots", "0"), &diag, "0: not a value");
+    check_refused(PARSE(&a, &diag, BASE, "--slots", "0"), &diag, "--slots must be");
     diag = (struct wpk_diag){0};
-    check_refused(PARSE(&a, &diag, BASE, "--run-timeout", "0"), &diag, "0: not a value");
+    check_refused(PARSE(&a, &diag, BASE, "--run-timeout", "0"), &diag, "--run-timeout must be");
     diag = (struct wpk_diag){0};
-    check_refused(PARSE(&a, &diag, BASE, "--run-timeout", "3601"), &diag, "3601: not a value");
+    check_refused(PARSE(&a, &diag, BASE, "--run-timeout", "3601"), &diag, "--run-timeout must be");
     diag = (struct wpk_diag){0};
-    check_refused(PARSE(&a, &diag, BASE, "--label", "Zone=b"), &diag, "Zone=b: not a value");
+    check_refused(PARSE(&a, &diag, BASE, "--label", "Zone=b"), &diag, "'Zone=b' is no value");
     diag = (struct wpk_diag){0};
     check_refused(PARSE(&a, &diag, BASE, "--run-only", "--compiler", "nvrtc-12.9"), &diag,
                   "--run-only with --gpu");
     diag = (struct wpk_diag){0};
-    check_refused(PARSE(&a, &diag, BASE, "--compiler", "nvrtc-12"), &diag, "nvrtc-12: not a value");
+    check_refused(PARSE(&a, &diag, BASE, "--compiler", "nvrtc-12"), &diag,
+                  "'nvrtc-12' is no value");
     diag = (struct wpk_diag){0};
     check_refused(PARSE(&a, &diag, BASE, "more"), &diag, "more: not an option");
     diag = (struct wpk_diag){0};

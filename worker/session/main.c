@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wpk-worker: joins a wpkd and works for it. Exit codes: 0 ended when told to, 1 a failure, 2
  * usage, 3 wpkd refuses it, and would again: its token, its role, or its protocol version. */
-#include "common/clock.h"
 #include "common/fs.h"
 #include "common/log.h"
 #include "common/machine.h"
 #include "common/notify.h"
-#include "common/process_limits.h"
 #include "target/codegen.h"
 #include "target/gpu/nvrtc.h"
 #include "worker/engine/gpu_device.h"
@@ -256,7 +254,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "wpk-worker: %s\n", text);
         code = MISUSED;
     } else if (a.help) {
-        fputs(wpk_arguments_usage, stdout);
+        wpk_arguments_print(stdout);
     } else if (a.version) {
         puts("wpk-worker " WPK_VERSION);
     } else if (a.check) {

@@ -2,7 +2,7 @@
 #include "worker/verify/inputs.h"
 
 #include "common/rng.h"
-#include "ir/domain.h"
+#include "ir/data_index.h"
 #include "ir/infinite.h"
 #include "ir/node.h"
 #include "ir/reference/accuracy.h"

@@ -3,8 +3,8 @@
  * that must be caught. */
 #include "worker/verify/verify.h"
 
-#include "ir/derive/contraction.h"
 #include "ir/derive/derive.h"
+#include "ir/derive/extract.h"
 #include "ir/notation/notation.h"
 #include "ir/reference/reference.h"
 #include "schema/convert.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "target/gpu/space/box.h"
+#include "target/gpu/space/moves.h"
 
 #include "common/cuda_machine.h"
-#include "ir/derive/contraction.h"
-#include "target/gpu/space/reading.h"
+#include "ir/derive/extract.h"
+#include "target/gpu/space/transforms.h"
 
 #define PADDING_MAX 8 /* elements behind a row */
 #define LONG_ROW (4 * WPK_CUDA_SECTOR_ELEMENTS)

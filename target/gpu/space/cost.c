@@ -2,8 +2,7 @@
 #include "target/gpu/space/cost.h"
 
 #include "common/cuda_machine.h"
-#include "ir/derive/contraction.h"
-#include "search/genes.h"
+#include "ir/derive/extract.h"
 #include "target/gpu/space/moves.h"
 
 #include <math.h>

@@ -4,6 +4,7 @@
 #define WPK_TARGET_GPU_SPACE_COST_H
 
 #include "common/cuda_machine.h"
+#include "search/space.h"
 #include "target/gpu/space/tiles.h"
 
 void wpk_cuda_read_machine(const struct wpk_space *space, struct wpk_cuda_machine *out);
@@ -27,5 +28,14 @@ double wpk_cuda_transform_bound(const struct wpk_stage *root, const struct wpk_c
  * has less by what those take apart, and these take that. */
 double wpk_cuda_bound(const struct wpk_space *space, const struct wpk_candidate *candidate,
                       int number);
+
+/* The rules of a group's genes on a GPU. */
+
+#define WPK_CUDA_THREADS_LEAST WPK_CUDA_WARP /* a warp, unless each thread has one result */
+
+/* As wpk_space_kind's `legal` and `skip`. */
+bool wpk_cuda_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                       int group, const char **why);
+int wpk_cuda_skip(const struct wpk_space *space, const struct wpk_candidate *candidate, int group);
 
 #endif

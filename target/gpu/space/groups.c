@@ -2,13 +2,9 @@
 #include "target/gpu/space/groups.h"
 
 #include "common/cuda_machine.h"
-#include "ir/derive/contraction.h"
 #include "ir/derive/derive.h"
 #include "ir/derive/extract.h"
-#include "target/gpu/space/box.h"
-#include "target/gpu/space/join.h"
 #include "target/gpu/space/moves.h"
-#include "target/gpu/space/reading.h"
 #include "target/gpu/space/transforms.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
  * that would be computed at most twice an element, or that only move values, are inlined into what
  * reads them. Every other stage is a group of its own, which leaves its tensor in global memory.
  * Transforms are computed by the threads of the stage that reads the last of them, which may be
- * those of the contraction before or behind them (target/gpu/space/join.h).
+ * those of the contraction before or behind them (target/gpu/space/transforms.h).
  *
  * A group may have rows: then it can compute what it reads for a row of its root in the same
  * launch, in shared memory, if nothing else reads that. All of softmax is one launch so.
@@ -59,14 +59,14 @@ struct wpk_cuda_group {
     bool transforms;            /* the root ends a chain of transforms (transforms.h) */
     int64_t tile[WPK_AXES_MAX]; /* then: elements of each axis of the root that a thread has */
     bool in_row[WPK_CUDA_GROUPS_MAX]; /* the group can be computed in a row's block */
-    /* Groups of transforms that a contraction's block may compute, too (target/gpu/space/join.h),
+    /* Groups of transforms that a contraction's block may compute, too (space/transforms.h),
      * -1: none; the operand that those before it leave; the axis of the contraction that
      * neighbouring threads run along when they write it, which is axis `before_last` of what they
      * write. */
     int behind, before, before_copy, before_along, before_last;
-    int whole; /* axis of the root that they need whole */
+    int whole;                          /* axis of the root that they need whole */
     bool planes[WPK_CUDA_OPERANDS_MAX]; /* all terms of an element of `whole` lie together */
-    /* Of a contraction that reads windows (target/gpu/space/box.h): the stage that copies the box
+    /* Of a contraction that reads windows (target/gpu/space/moves.h): the stage that copies the box
      * of what they read, for operand `box_copy`, -1: there is none; `whole` is then an axis of rows
      * that a block may have several of, or -1. Elements of each dimension of the box: those of a
      * single point, and more for each further element along i, j, `whole` and k. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "target/gpu/space/join.h"
+#include "target/gpu/space/transforms.h"
 
 #include "target/gpu/space/moves.h"
-#include "target/gpu/space/reading.h"
 
 #define FIT_LEAST 8 /* elements of a block along i and j, if there are as many */
 #define FIT_MOST 128

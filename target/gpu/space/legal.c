@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "target/gpu/space/legal.h"
+#include "target/gpu/space/cost.h"
 
 #include "common/cuda_machine.h"
 #include "search/genes.h"
-#include "target/gpu/space/cost.h"
 #include "target/gpu/space/moves.h"
-#include "target/gpu/space/nest_transforms.h"
+#include "target/gpu/space/nest.h"
 
 static bool no(const char **why, const char *reason)
 {

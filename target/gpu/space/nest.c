@@ -4,9 +4,7 @@
 
 #include "target/gpu/space/deal.h"
 #include "target/gpu/space/moves.h"
-#include "target/gpu/space/nest_tile.h"
-#include "target/gpu/space/nest_transforms.h"
-#include "target/gpu/space/reading.h"
+#include "target/gpu/space/transforms.h"
 
 #include <string.h>
 

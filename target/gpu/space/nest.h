@@ -13,4 +13,69 @@ void wpk_cuda_settle(const struct wpk_space *space, struct wpk_candidate *candid
 wpk_err wpk_cuda_nest(const struct wpk_space *space, const struct wpk_candidate *candidate,
                       struct wpk_nest *out);
 
+/* A nest of a candidate on a GPU while it is built. */
+
+struct wpk_cuda_build {
+    struct wpk_nest *nest;
+    const struct wpk_cuda_groups *groups;
+    struct wpk_cuda_tiles tiles[WPK_CUDA_GROUPS_MAX];
+    /* Of transforms, the contraction whose blocks compute them,
+     * behind or before its products; -1: there is none. */
+    int behind_of[WPK_CUDA_GROUPS_MAX], before_of[WPK_CUDA_GROUPS_MAX];
+    int entry_of[WPK_STAGES_MAX];
+    int block_loop[WPK_CUDA_GROUPS_MAX]; /* the root's last loop over blocks; -1: none */
+    int step_loop[WPK_CUDA_GROUPS_MAX];  /* the reduction's loop that operands are staged in, or the
+                                          last one over blocks around those over threads */
+};
+
+/* Loops over a contraction's tile of a block: pieces around threads around the points of a
+ * piece. */
+
+/* The tile of a thread in pieces, which are apart. */
+void wpk_cuda_add_pieces(struct wpk_nest *nest, struct wpk_nest_loops *loops,
+                         const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t);
+/* Threads along the axis of which the block has several elements at a time, if there is one, along
+ * i and along j. */
+void wpk_cuda_add_threads(struct wpk_nest *nest, struct wpk_nest_loops *loops,
+                          const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t);
+/* The points of a piece, which are written out. */
+void wpk_cuda_add_points(struct wpk_nest *nest, struct wpk_nest_loops *loops,
+                         const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t);
+/* All three. */
+void wpk_cuda_add_tile(struct wpk_nest *nest, struct wpk_nest_loops *loops,
+                       const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t);
+
+/* The threads that run along i or j: if threads along x share terms, there are others around. */
+enum wpk_loop_binding wpk_cuda_thread_of(const struct wpk_cuda_group *group,
+                                         const struct wpk_cuda_tiles *t, int along_j);
+/* Make lanes of the last loop if it runs over four neighbours along j that a thread has: they are
+ * stored or loaded together, if they can be. */
+void wpk_cuda_bind_lanes(struct wpk_nest *nest, const struct wpk_nest_loops *loops,
+                         const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t);
+
+/* The part of a nest that computes transforms (target/gpu/space/transforms.h). */
+
+/* The root of transforms. Blocks and threads deal out tiles; a thread has all of a tile. */
+void wpk_cuda_add_tiled_root(struct wpk_cuda_build *b, int g);
+/* A transform, or what it copies, in the registers of a thread: all loops are unrolled. */
+void wpk_cuda_add_transform(struct wpk_cuda_build *b, int g, int s);
+/* Copy the operands of transforms to shared memory: neighbouring threads read neighbours there,
+ * where each would read a row of its own tile in global memory. Rows of an odd number of elements
+ * begin in banks of their own, those that are written together are as far apart as possible. */
+void wpk_cuda_add_transform_copy(struct wpk_cuda_build *b, int g, int s);
+
+/* The root of transforms behind a contraction that the same blocks compute: a block's tiles are
+ * dealt out to the threads of the products. */
+void wpk_cuda_add_root_behind(struct wpk_cuda_build *b, int g, int contraction);
+/* The root of the contraction before it: products in shared memory, all that the transforms need
+ * whole or so many at a time. */
+void wpk_cuda_add_products(struct wpk_cuda_build *b, int g);
+/* The root of transforms before a contraction that the same blocks compute: in shared memory, what
+ * a step of the products reads. */
+void wpk_cuda_add_root_before(struct wpk_cuda_build *b, int g, int contraction);
+
+/* Bytes of shared memory that a block has of what the transforms of a group copy there. */
+int64_t wpk_cuda_copied_bytes(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                              int group);
+
 #endif

@@ -4,9 +4,7 @@
 #include "ir/derive/derive.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
-#include "search/variant.h"
 #include "target/gpu/space/cost.h"
-#include "target/gpu/space/legal.h"
 #include "target/gpu/space/moves.h"
 #include "target/gpu/space/nest.h"
 #include "target/gpu/space/transforms.h"
@@ -505,4 +503,17 @@ const struct wpk_space_kind wpk_space_cuda = {
     .split = split,
     .settle = wpk_cuda_settle,
     .nest = wpk_cuda_nest,
+};
+
+/* Finding sites needs a machine. */
+static void describe(const struct wpk_device *device, struct wpk_machine *out)
+{
+    (void)device;
+    *out = (struct wpk_machine){.lanes_max = 1, .lanes_min = 1, .registers = 2, .row_vectors = 1};
+}
+
+const struct wpk_target_rules wpk_target_cuda = {
+    .kind = "cuda",
+    .describe = describe,
+    .space = &wpk_space_cuda,
 };

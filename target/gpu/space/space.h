@@ -11,7 +11,7 @@
  *     Y.order                   blocks along i that precede the next ones along j
  *     Y.stage.A                 "shared": the operand, or what is transformed, is staged;
  *                               "shared4": in moves of four elements; "box": as what a window of it
- *                               reads (target/gpu/space/box.h); "no": each thread reads it
+ *                               reads (target/gpu/space/moves.h); "no": each thread reads it
  *     Y.depth                   buffers of the staged operands: with several, copies are ahead
  *     Y.copies                  "async": operands that are copied as they are; "load": by threads
  *     Y.padding.A               elements behind each row of terms of the staged operand
@@ -21,7 +21,7 @@
  *     Y.threads                 of such a row
  *     M.at                      "Y": the transforms behind the contraction M, which end in Y, are
  *                               computed in its blocks; "root": in a launch of their own
- *     V.at                      "M": those before it, which end in V (target/gpu/space/join.h)
+ *     V.at                      "M": those before it, which end in V (space/transforms.h)
  *     M.together.l              elements of the axis that the transforms need whole, or rows of a
  *                               box, that a block has at a time
  *     Y.virtual.i, Y.virtual.j  virtual threads: pieces of the tile of a thread, which lie apart
@@ -32,8 +32,8 @@
 #ifndef WPK_TARGET_GPU_SPACE_SPACE_H
 #define WPK_TARGET_GPU_SPACE_SPACE_H
 
-#include "target/gpu/space/groups.h"
 #include "search/space_kind.h"
+#include "target/gpu/space/groups.h"
 
 extern const struct wpk_space_kind wpk_space_cuda;
 

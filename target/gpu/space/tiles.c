@@ -3,7 +3,6 @@
 
 #include "common/cuda_machine.h"
 #include "search/genes.h"
-#include "target/gpu/space/box.h"
 #include "target/gpu/space/moves.h"
 
 #define UNROLLED_MAX 1024 /* products of a thread that are written out */
@@ -16,13 +15,15 @@ const struct wpk_cuda_kept *wpk_cuda_kept_of(const struct wpk_variant *variant)
     return structure->kind;
 }
 
-int wpk_cuda_count_joins(const struct wpk_cuda_kept *kept, int group)
+static int count_joins(const struct wpk_cuda_kept *kept, int group)
 {
     const struct wpk_cuda_join_genes *gene = &kept->join[group];
     return (gene->together >= 0) + (gene->behind >= 0) + (gene->before >= 0);
 }
 
-int64_t wpk_cuda_tiles_beside(const struct wpk_stage *root, const struct wpk_cuda_group *group)
+/* Threads beside those along i and j: of a root that ends transforms, those along other axes, whose
+ * last tile is not whole. A block of threads has all of these axes. */
+static int64_t find_tiles_beside(const struct wpk_stage *root, const struct wpk_cuda_group *group)
 {
     int64_t threads = 1;
     for (int a = 0; a < root->rank; a++) {
@@ -273,8 +274,7 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
     int64_t value[GENES_MAX] = {0};
     int first = kept->first[number];
     const struct wpk_cuda_guessed_genes *guessed = &kept->guessed[number];
-    int count =
-        kept->first[number + 1] - first - guessed->count - wpk_cuda_count_joins(kept, number);
+    int count = kept->first[number + 1] - first - guessed->count - count_joins(kept, number);
     bool reduces = group->sum >= 0;
     int staged = group->transforms ? WPK_CUDA_THREAD_I : WPK_CUDA_STAGED + group->ordered;
     WPK_ASSERT(count <= GENES_MAX);
@@ -316,6 +316,6 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
                                     : out->block[0] / out->thread[0] *
                                           (out->block[1] / out->thread[1]) * out->together);
     if (group->transforms) {
-        out->threads *= wpk_cuda_tiles_beside(&variant->program.stages[group->root], group);
+        out->threads *= find_tiles_beside(&variant->program.stages[group->root], group);
     }
 }

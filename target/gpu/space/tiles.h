@@ -3,14 +3,14 @@
 #ifndef WPK_TARGET_GPU_SPACE_TILES_H
 #define WPK_TARGET_GPU_SPACE_TILES_H
 
-#include "target/gpu/space/groups.h"
 #include "search/space.h"
+#include "target/gpu/space/groups.h"
 
 /* The genes of a group, in the order in which they are listed. One without a reduction has the
  * first four and, if it can have rows, their number and the threads of one; others have steps and
  * parts. Then follow the threads that share terms, if there can be any, or the order of blocks, if
  * there are many, a gene of each operand, and the depth, if one can be copied ahead, then those of
- * what its blocks may transform, too (target/gpu/space/join.h). The last ones can be guessed: rows'
+ * what its blocks may transform, too (space/transforms.h). The last ones can be guessed: rows'
  * padding, terms that are written out, how operands are copied, and virtual threads, where a tile
  * can have several. One that transforms has the first two, and that of what it copies. */
 enum {
@@ -39,7 +39,7 @@ struct wpk_cuda_kept {
     struct wpk_cuda_guessed_genes {
         int padding[WPK_CUDA_OPERANDS_MAX], unroll, copies, virtual_threads[2]; /* -1: none */
         int count;
-    } guessed[WPK_CUDA_GROUPS_MAX]; /* its last ones */
+    } guessed[WPK_CUDA_GROUPS_MAX];  /* its last ones */
     int staged[WPK_CUDA_GROUPS_MAX]; /* gene of the first operand */
     struct wpk_cuda_join_genes {
         int together, behind, before; /* -1: none */
@@ -61,11 +61,11 @@ struct wpk_cuda_tiles {
     bool async;                          /* they are copied asynchronously */
     /* Elements behind each row of terms of a staged operand; 0: it has no such rows. */
     int64_t padding[WPK_CUDA_OPERANDS_MAX];
-    int64_t virtual_threads[2];          /* pieces of the tile of a thread, of i, of j */
-    int64_t piece[2];                    /* neighbours in a piece */
-    int64_t unrolled;                    /* terms of a step that are written out */
-    bool behind, before; /* the block computes the transforms behind it, before it */
-    bool box;            /* what a window reads lies in shared memory as it is */
+    int64_t virtual_threads[2]; /* pieces of the tile of a thread, of i, of j */
+    int64_t piece[2];           /* neighbours in a piece */
+    int64_t unrolled;           /* terms of a step that are written out */
+    bool behind, before;        /* the block computes the transforms behind it, before it */
+    bool box;                   /* what a window reads lies in shared memory as it is */
     int64_t together; /* elements of the axis `whole` that it computes at a time; 1: one a block */
     int64_t threads;
 };
@@ -95,11 +95,11 @@ bool wpk_cuda_is_copied(const struct wpk_cuda_group *group, const struct wpk_cud
 int64_t wpk_cuda_step_terms(const struct wpk_program *program, const struct wpk_cuda_group *group,
                             const struct wpk_cuda_tiles *t);
 /* Elements at whose multiples rows of a box begin and end, and those of a row
- * (target/gpu/space/box.h). */
+ * (target/gpu/space/moves.h). */
 int64_t wpk_cuda_aligned_box(const struct wpk_program *program, const struct wpk_cuda_group *group,
                              const struct wpk_cuda_tiles *t, int64_t *row);
 /* The padding of a box's rows, and the rounds in which a warp reads it then
- * (target/gpu/space/box.h); its bytes are those of a step. */
+ * (target/gpu/space/moves.h); its bytes are those of a step. */
 int64_t wpk_cuda_padded_box(const struct wpk_program *program, const struct wpk_cuda_group *group,
                             const struct wpk_cuda_tiles *t, int64_t *rounds, int64_t *bytes);
 /* Words that a thread reads of a staged operand at a time: neighbouring terms, or the neighbours
@@ -110,10 +110,6 @@ int64_t wpk_cuda_width(const struct wpk_cuda_group *group, const struct wpk_cuda
  * time, so that neighbouring threads, which have some of these, read without conflicts. */
 int64_t wpk_cuda_spacing(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
                          int operand);
-
-/* Threads beside those along i and j: of a root that ends transforms, those along other axes, whose
- * last tile is not whole. A block of threads has all of these axes. */
-int64_t wpk_cuda_tiles_beside(const struct wpk_stage *root, const struct wpk_cuda_group *group);
 
 /* The contraction whose blocks compute group `g`, or -1: the group is a launch, or has no
  * transforms. */
@@ -131,7 +127,6 @@ bool wpk_cuda_may_unroll(const struct wpk_cuda_tiles *t, int64_t terms);
 
 const struct wpk_cuda_kept *wpk_cuda_kept_of(const struct wpk_variant *variant);
 /* The genes before those that are guessed, of what its blocks may transform, too. */
-int wpk_cuda_count_joins(const struct wpk_cuda_kept *kept, int group);
 void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
                          int group, struct wpk_cuda_tiles *out);
 

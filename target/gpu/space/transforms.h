@@ -12,6 +12,7 @@
 #define WPK_TARGET_GPU_SPACE_TRANSFORMS_H
 
 #include "ir/program.h"
+#include "target/gpu/space/groups.h"
 
 /* True for a sum all of whose reduction axes index literals, and which the prepare program does not
  * compute. */
@@ -33,5 +34,38 @@ bool wpk_cuda_is_transform_copy(const struct wpk_program *program, int s);
 /* A load of the transform that should read such a copy: one that may be outside of its tensor; -1:
  * there is none. */
 int wpk_cuda_transform_operand(const struct wpk_program *program, int s);
+
+/* Transforms that may be computed in the blocks of the contraction beside them.
+ *
+ *     apart    { V <- V1 <- X_t }   { M <- M_r <- V_t, U_t }   { Y <- S <- S1 }
+ *     behind   { V <- V1 <- X_t }   { Y <- S <- S1 <- M <- M_r <- V_t, U_t }
+ *     before                        { M <- M_r <- U_t, V <- V1 <- X_t }   { Y <- S <- S1 }
+ *     both                          { Y <- S <- S1 <- M <- M_r <- U_t, V <- V1 <- X_t }
+ *
+ * A block has all elements of the contraction's axis that the transforms need whole, of its tile
+ * along i and j. Behind the products: their sums lie in shared memory, from where the threads read
+ * tiles of the last stage. Before them: what is transformed lies in shared memory in the place of
+ * the operand's copy, for the terms of a step. */
+
+/* Fill what the groups' contractions may have in their blocks: `behind`, `before`, `whole`. */
+void wpk_cuda_find_joins(const struct wpk_program *program, struct wpk_cuda_groups *all);
+
+/* Find the elements of each axis of the root of transforms behind `group` that a block has for a
+ * tile of `block` elements along i and j; false: no whole tiles of the root need just these.
+ *   shape   block [2]; extent [WPK_AXES_MAX] */
+bool wpk_cuda_fit(const struct wpk_program *program, const struct wpk_cuda_groups *all,
+                  const struct wpk_cuda_group *group, const int64_t *block, int64_t *extent);
+
+/* How the stages of a program read a tensor. */
+
+struct wpk_cuda_reading {
+    int loads;
+    int stage;      /* of the last of them; -1: none */
+    int load;       /* node of the last of them; -1: none */
+    bool own_point; /* all loads read at the stage's own point */
+    bool at_axes;   /* all loads have an axis as each index */
+};
+
+struct wpk_cuda_reading wpk_cuda_read(const struct wpk_program *program, int tensor);
 
 #endif
