@@ -22,7 +22,7 @@ extern const size_t wpk_link_map_size;
             "-o", "kernel.so", __VA_ARGS__, NULL                                                   \
     }
 #define OBJECTS(...)                                                                               \
-    "stub.o", __VA_ARGS__, "-b", "binary", "manifest", "-b", "default", "--as-needed",        \
+    "stub.o", __VA_ARGS__, "-b", "binary", "manifest", "-b", "default", "--as-needed",             \
         "-l:libm.so.6", "-l:libc.so.6"
 
 static wpk_err write_part(const char *directory, const char *name, const void *data, size_t size,
