@@ -13,6 +13,9 @@
 #define DIRECT_RUNS 4       /* of direct evaluation, moved by single units in the last place, */
 #define OWN_ERRORS 4        /* times whose largest error a plan may have, */
 #define OWN_ERRORS_MAX 1e-2 /* as far as this; beyond it an index or a comparison has flipped */
+/* The same where data is quantized: a value between two steps becomes either, and later layers see
+ * it. */
+#define OWN_ERRORS_QUANTIZED_MAX 0.1
 
 /* A model's tensors as cells (schema/convert.h). */
 struct evaluation {
@@ -111,6 +114,18 @@ static double differ(const struct wpk_graph_value *value, const double *wanted, 
     return difference > 0 && largest > 0 ? difference / largest : difference;
 }
 
+/* True if a node computes bytes, as quantizers do. */
+static bool quantizes(const struct wpk_graph *graph)
+{
+    bool any = false;
+
+    for (int v = 0; v < graph->value_count; v++) {
+        enum wpk_dtype dtype = graph->values[v].dtype;
+        any = any || (graph->values[v].writer >= 0 && (dtype == WPK_U8 || dtype == WPK_I8));
+    }
+    return any;
+}
+
 /* Find the difference that each output may have: at least WPK_VERIFY_TOLERANCE. f32 does not tell
  * apart logarithms of values that are nearly 0, so direct evaluation is measured, too. The largest
  * of a few runs counts: one may be exact by luck where the output depends on a single element. */
@@ -119,6 +134,7 @@ static wpk_err find_allowed(struct evaluation *e, struct wpk_diag *diag)
     const struct wpk_graph *graph = e->graph;
     double **direct = new_rows(graph, graph->outputs, graph->output_count);
     wpk_err err = direct != NULL ? WPK_OK : WPK_ENOMEM;
+    double most = quantizes(graph) ? OWN_ERRORS_QUANTIZED_MAX : OWN_ERRORS_MAX;
     struct wpk_rng rng;
 
     e->has_direct = true;
@@ -128,9 +144,8 @@ static wpk_err find_allowed(struct evaluation *e, struct wpk_diag *diag)
             wpk_graph_interpret_direct(graph, &rng, (const double *const *)e->inputs, direct, diag);
         for (int i = 0; err == WPK_OK && i < graph->output_count; i++) {
             double own = differ(&graph->values[graph->outputs[i]], e->wanted[i], direct[i]);
-            e->allowed[i] = isfinite(own)
-                                ? fmax(e->allowed[i], fmin(OWN_ERRORS * own, OWN_ERRORS_MAX))
-                                : e->allowed[i];
+            e->allowed[i] =
+                isfinite(own) ? fmax(e->allowed[i], fmin(OWN_ERRORS * own, most)) : e->allowed[i];
         }
     }
     free_rows(direct, graph->output_count);
