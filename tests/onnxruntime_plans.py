@@ -59,6 +59,15 @@ def said(where, call):
         return file.read()
 
 
+def wanted(where, count):
+    """Wait for so many files of shapes without a plan; a thread of the session writes them."""
+    end = time.monotonic() + WAIT_S
+    while len(found := glob.glob(where + "/*.want")) < count:
+        assert time.monotonic() < end, found
+        time.sleep(0.02)
+    return found
+
+
 def check(ours, plain, x):
     found, wanted = ours.run(None, {"x": x})[0], plain.run(None, {"x": x})[0]
     assert np.allclose(found, wanted, atol=1e-5), np.abs(found - wanted).max()
@@ -92,7 +101,7 @@ def main():
     ours = session(made)
     assert said(quiet, lambda: check(ours, plain, x)).startswith("serves")
     check(ours, plain, x[:2])
-    time.sleep(0.5)
+    wanted(quiet, 2)
     told = subprocess.run([sys.executable, "-m", "onnxruntime_ep_woodpecker", "misses"], capture_output=True, text=True,
                           check=True, env={**os.environ, "WOODPECKER_PLANS": quiet, "PYTHONPATH": sys.path[0]})
     assert "x=2,64" in told.stdout and "x=5,64" not in told.stdout, told.stdout
@@ -104,10 +113,7 @@ def main():
         ep.install(plans=folder)
         ours = session(model(0.5))
         check(ours, other, x)
-        end = time.monotonic() + 10
-        while not glob.glob(folder + "/*.want") and time.monotonic() < end:
-            time.sleep(0.02)
-        target = glob.glob(folder + "/*.want")[0][:-len(".want")] + ".wpk"
+        target = wanted(folder, 1)[0][:-len(".want")] + ".wpk"
         with open(plan, "rb") as file:
             data = file.read()
         with open(target + ".part", "wb") as file:
