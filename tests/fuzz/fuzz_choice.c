@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decodes a choice with its recipes, which libwpk reads from a file. */
 #include "schema/choice.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <string.h>
 

@@ -3,6 +3,7 @@
  * one meaning: its lines end where they seem to, no byte is left out, no line is folded. */
 #include "coordinator/http/http.h"
 #include "coordinator/http/http_head.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,7 @@
  * a reason. */
 #include "ir/notation/definition.h"
 #include "schema/job.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <string.h>
 

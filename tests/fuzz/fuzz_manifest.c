@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decodes the manifest of a recorded kernel, which libwpk reads from a file beside it. */
 #include "schema/kernel_manifest.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decodes messages between worker and wpkd. An accepted message survives a round trip. */
 #include "schema/message.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <string.h>
 

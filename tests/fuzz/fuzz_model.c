@@ -4,6 +4,7 @@
 #include "model/operator/lower.h"
 #include "model/operator/shape.h"
 #include "model/rewrite/rewrite.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>
 #include <sys/mman.h>

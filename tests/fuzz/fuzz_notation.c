@@ -2,6 +2,7 @@
 /* Parses the notation: the same bytes as equations over given tensors, and as a program in whole
  * form. An accepted text has a whole form that reads back as itself; a refused one has a reason. */
 #include "ir/notation/notation.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>
 #include <string.h>

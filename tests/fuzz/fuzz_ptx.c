@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses a module of PTX and runs what it accepts for a while: whatever a kernel does, it stays in
  * its registers and in memory that it has. */
+#include "tests/fuzz/fuzz.h"
 #include "tests/gpu/launch.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decodes a recipe, as a worker records it. */
 #include "schema/recipe.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <string.h>
 

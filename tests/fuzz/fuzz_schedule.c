@@ -2,6 +2,7 @@
 /* Parses a schedule's text, which people edit. An accepted schedule prints as text that reads back
  * as the same schedule. wpk_codegen_check refuses it with a reason, or it prints as Halide. */
 #include "target/codegen.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,6 +6,7 @@
 
 #include "ir/notation/notation.h"
 #include "search/strategy/strategy.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <string.h>
 

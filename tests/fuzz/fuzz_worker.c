@@ -2,6 +2,7 @@
 /* Decodes bytes that a candidate's process can send: messages between the engine and its programs,
  * and the manifest in a kernel. */
 #include "runtime/kernel/manifest.h"
+#include "tests/fuzz/fuzz.h"
 #include "worker/engine_message.h"
 
 #include <stdlib.h>
