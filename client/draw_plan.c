@@ -2,8 +2,8 @@
 /* wpkctl show: a model's plan as an SVG. Each step has a row with the nodes that it computes; a
  * line goes to each step that reads what it writes. Below, the nodes that are no step, and why. */
 #include "client/command.h"
-#include "client/output.h"
 #include "client/plan_shape.h"
+#include "common/chart.h"
 #include "common/fs.h"
 #include "schema/model_plan.h"
 

@@ -35,16 +35,6 @@ void wpk_output_table(const struct wpk_output *output, const struct wpk_text_tab
 WPK_MUST_CHECK wpk_err wpk_output_puts_table(const struct wpk_output *output,
                                              const struct wpk_text_table *table);
 
-/* The style and the texts of SVGs that wpkctl draws. */
-
-/* Append the opening of a drawing, a style for a light and a dark ground, and the ground. Classes:
- * axis, grid, best (a bold line), vendor (dashed), faint (text), box.
- *   shape   style: more rules, or "" */
-void wpk_svg_begin(struct wpk_buf *out, int width, int height, const char *style);
-/* Append a text; an empty one is none.   shape  anchor: start, middle, end; kind: class or "" */
-void wpk_svg_text(struct wpk_buf *out, double x, double y, const char *anchor, const char *kind,
-                  const char *text);
-
 /* Reports what a job found, for people and for programs. */
 
 /* Append the path of the artifact with this hash in a data directory. */
