@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The history of one wpkd: version 8. coordinator/store/store.c is the only writer.
+-- The history of one wpkd: version 12. coordinator/store/store.c is the only writer.
 --
 --   owner ─< job ─< job_op >─ search >─ problem ─< trial ─< measurement
 --     └─< token                 └──< ask >──────────┘
@@ -170,6 +170,29 @@ CREATE TABLE ask (
     known     INTEGER NOT NULL,         -- 1: history had the result when it was asked
     epoch     INTEGER NOT NULL,
     PRIMARY KEY (search_id, number)
+) WITHOUT ROWID;
+
+-- How a search converged, without a look at all of its asks: bucket N is ask N below 16; above, each
+-- power of two is divided into 16 buckets, so that a million asks have 272.
+CREATE TABLE search_bucket (
+    search_id  INTEGER NOT NULL REFERENCES search,
+    number     INTEGER NOT NULL,
+    ok         INTEGER NOT NULL,        -- ended asks with a whole time
+    failed     INTEGER NOT NULL,        -- all others that ended
+    best_ns    INTEGER NOT NULL,        -- the shortest median of these; 0: none
+    best_ask   INTEGER NOT NULL,        -- number of its ask
+    best_trial INTEGER NOT NULL,        -- id of its trial
+    best_at    INTEGER NOT NULL,
+    PRIMARY KEY (search_id, number)
+) WITHOUT ROWID;
+
+-- How the asks of a search ended, likewise.
+CREATE TABLE search_outcome (
+    search_id  INTEGER NOT NULL REFERENCES search,
+    outcome    TEXT NOT NULL,           -- as in trial; "raced out": stopped early, clearly slower
+    count      INTEGER NOT NULL,
+    last_trial INTEGER NOT NULL,        -- id of the last one's trial
+    PRIMARY KEY (search_id, outcome)
 ) WITHOUT ROWID;
 
 -- What is served: the answer of a search. A problem serves one kernel for each accuracy class that

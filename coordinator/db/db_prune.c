@@ -46,6 +46,8 @@ static const struct {
            " AND finished_at < (SELECT at FROM cutoff))"},
     {"jobs", "DELETE FROM job WHERE finished_at <> 0 AND finished_at < (SELECT at FROM cutoff)"},
     {"asks", "DELETE FROM ask WHERE search_id IN (SELECT id FROM gone_search)"},
+    {NULL, "DELETE FROM search_bucket WHERE search_id IN (SELECT id FROM gone_search)"},
+    {NULL, "DELETE FROM search_outcome WHERE search_id IN (SELECT id FROM gone_search)"},
     {NULL, "UPDATE measurement SET search_id = NULL WHERE search_id IN (SELECT id FROM"
            " gone_search)"},
     {NULL, "UPDATE search SET elapsed_ns = 0, ended_asks = 0, exhausted = 0, kernel_id = NULL,"

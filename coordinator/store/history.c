@@ -3,6 +3,8 @@
  * history_read.c the reads for answers. */
 #include "coordinator/store/history.h"
 
+#include "coordinator/store/history_curve.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +71,15 @@ bool wpk_history_put_ask(struct wpk_store *store, const struct wpk_history_ask *
                   " VALUES (?, ?, ?, ?, ?, ?)",
                   "iiiiii", (int64_t)ask->search_id, (int64_t)ask->number, (int64_t)trial_id,
                   (int64_t)is_known, (int64_t)is_known, wpk_store_epoch(store));
+    if (is_known) {
+        const struct wpk_curve_end end = {.search_id = ask->search_id,
+                                          .ask = ask->number,
+                                          .trial_id = trial_id,
+                                          .outcome = known->outcome,
+                                          .censored = known->censored,
+                                          .median_ns = known->median_ns};
+        wpk_history_count_end(store, &end);
+    }
     return is_known;
 }
 
@@ -219,6 +230,23 @@ static void fail_if_revoked(struct wpk_store *store, uint64_t id,
     }
 }
 
+/* The first result ends the ask, whatever its trial has become meanwhile. */
+static void end_ask(struct wpk_store *store, const struct wpk_history_result *result, uint64_t id)
+{
+    int ended = wpk_store_run(
+        store, "UPDATE ask SET ended = 1 WHERE search_id = ? AND number = ? AND ended = 0", "ii",
+        (int64_t)result->work.search, (int64_t)result->work.index);
+    const struct wpk_curve_end end = {.search_id = result->work.search,
+                                      .ask = result->work.index,
+                                      .trial_id = id,
+                                      .outcome = result->record->outcome,
+                                      .censored = result->record->timing.censored,
+                                      .median_ns = result->record->timing.median_ns};
+    if (ended > 0) {
+        wpk_history_count_end(store, &end);
+    }
+}
+
 void wpk_history_put_trial(struct wpk_store *store, const struct wpk_history_result *result)
 {
     const struct wpk_record *record = result->record;
@@ -255,8 +283,7 @@ void wpk_history_put_trial(struct wpk_store *store, const struct wpk_history_res
         put_measurement(store, &m);
     }
     if (is_ask) {
-        wpk_store_run(store, "UPDATE ask SET ended = 1 WHERE search_id = ? AND number = ?", "ii",
-                      (int64_t)result->work.search, (int64_t)result->work.index);
+        end_ask(store, result, id);
     }
 }
 

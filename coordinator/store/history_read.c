@@ -2,6 +2,7 @@
 /* Reading the history: asks, trials, kernels, owners. */
 #include "coordinator/store/history.h"
 
+#include "coordinator/store/history_curve.h"
 #include "schema/message.h"
 
 #include <stdio.h>
@@ -284,19 +285,6 @@ static void write_trial(struct wpk_json_writer *w, const char *op, wpk_work_id w
     wpk_json_end(w);
 }
 
-static uint64_t search_of(struct wpk_store *store, uint64_t job_number, uint32_t position)
-{
-    uint64_t id = 0;
-    struct wpk_rows *rows =
-        wpk_store_query(store, "SELECT search_id FROM job_op WHERE job_number = ? AND position = ?",
-                        "ii", (int64_t)job_number, (int64_t)position);
-    if (wpk_rows_next(rows)) {
-        id = (uint64_t)wpk_rows_int(rows, 0);
-    }
-    wpk_rows_close(rows);
-    return id;
-}
-
 /* One that is no ask. */
 static int write_other(struct wpk_store *store, uint64_t problem_id, wpk_work_id work,
                        const char *provider, const char *op, struct wpk_json_writer *w)
@@ -384,7 +372,7 @@ bool wpk_history_list_trials(struct wpk_store *store, uint64_t job_number, int o
         if (op >= 0 && place->position != (uint32_t)op) {
             continue;
         }
-        uint64_t search_id = search_of(store, job_number, place->position);
+        uint64_t search_id = wpk_history_search_of(store, job_number, place->position);
         const char *name = names[place->position];
         if (place->index < 0) {
             room -= write_others(store, search_id, name, w);

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/store/history_curve.h"
+
+#include "schema/record.h"
+
+#define STEPS_LOG2 4 /* buckets of each power of two */
+
+uint32_t wpk_curve_bucket(uint32_t ask)
+{
+    uint32_t power = STEPS_LOG2;
+    if (ask >> STEPS_LOG2 == 0) {
+        return ask;
+    }
+    while (power < 31 && ask >> (power + 1) != 0) {
+        power++;
+    }
+    uint32_t step = (ask >> (power - STEPS_LOG2)) & ((1u << STEPS_LOG2) - 1);
+    return ((power - STEPS_LOG2 + 1) << STEPS_LOG2) + step;
+}
+
+void wpk_history_count_end(struct wpk_store *store, const struct wpk_curve_end *end)
+{
+    bool raced_out = end->outcome == WPK_OUTCOME_OK && end->censored;
+    bool ok = end->outcome == WPK_OUTCOME_OK && !end->censored && end->median_ns > 0;
+    int64_t best_ns = ok ? (int64_t)end->median_ns : 0;
+    wpk_store_run(
+        store,
+        "INSERT INTO search_bucket (search_id, number, ok, failed, best_ns, best_ask, best_trial,"
+        " best_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET ok = ok + excluded.ok,"
+        " failed = failed + excluded.failed,"
+        " best_ask = iif(excluded.best_ns > 0 AND (best_ns = 0 OR excluded.best_ns < best_ns),"
+        " excluded.best_ask, best_ask),"
+        " best_trial = iif(excluded.best_ns > 0 AND (best_ns = 0 OR excluded.best_ns < best_ns),"
+        " excluded.best_trial, best_trial),"
+        " best_at = iif(excluded.best_ns > 0 AND (best_ns = 0 OR excluded.best_ns < best_ns),"
+        " excluded.best_at, best_at),"
+        " best_ns = iif(excluded.best_ns > 0 AND (best_ns = 0 OR excluded.best_ns < best_ns),"
+        " excluded.best_ns, best_ns)",
+        "iiiiiiii", (int64_t)end->search_id, (int64_t)wpk_curve_bucket(end->ask), (int64_t)ok,
+        (int64_t)!ok, best_ns, (int64_t)end->ask, (int64_t)end->trial_id,
+        (int64_t)wpk_store_wall_ns(store));
+    wpk_store_run(store,
+                  "INSERT INTO search_outcome (search_id, outcome, count, last_trial)"
+                  " VALUES (?, ?, 1, ?) ON CONFLICT DO UPDATE SET count = count + 1,"
+                  " last_trial = excluded.last_trial",
+                  "iti", (int64_t)end->search_id,
+                  raced_out ? "raced out" : wpk_outcome_name(end->outcome), (int64_t)end->trial_id);
+}
+
+void wpk_history_read_curve(struct wpk_store *store, uint64_t search_id, wpk_curve_point_fn fn,
+                            void *user)
+{
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT b.best_ask, b.best_ns, (b.best_at - s.created_at) / 1e9, coalesce(t.candidate, ''),"
+        " b.ok, b.failed FROM search_bucket b JOIN search s ON s.id = b.search_id LEFT JOIN trial t"
+        " ON t.id = b.best_trial WHERE b.search_id = ? ORDER BY b.number",
+        "i", (int64_t)search_id);
+    while (wpk_rows_next(rows)) {
+        const struct wpk_curve_point point = {.ask = (uint64_t)wpk_rows_int(rows, 0),
+                                              .best_ns = (uint64_t)wpk_rows_int(rows, 1),
+                                              .at_s = wpk_rows_real(rows, 2),
+                                              .candidate = wpk_rows_text(rows, 3),
+                                              .ok_count = (uint64_t)wpk_rows_int(rows, 4),
+                                              .failed_count = (uint64_t)wpk_rows_int(rows, 5)};
+        fn(user, &point);
+    }
+    wpk_rows_close(rows);
+}
+
+void wpk_history_read_outcomes(struct wpk_store *store, uint64_t search_id, wpk_curve_outcome_fn fn,
+                               void *user)
+{
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT o.outcome, o.count, coalesce(t.log, '') FROM search_outcome o LEFT JOIN trial t"
+        " ON t.id = o.last_trial WHERE o.search_id = ? ORDER BY o.count DESC",
+        "i", (int64_t)search_id);
+    while (wpk_rows_next(rows)) {
+        const struct wpk_curve_outcome outcome = {.outcome = wpk_rows_text(rows, 0),
+                                                  .count = (uint64_t)wpk_rows_int(rows, 1),
+                                                  .log = wpk_rows_text(rows, 2)};
+        fn(user, &outcome);
+    }
+    wpk_rows_close(rows);
+}
+
+uint64_t wpk_history_search_of(struct wpk_store *store, uint64_t job_number, uint32_t position)
+{
+    uint64_t id = 0;
+    struct wpk_rows *rows =
+        wpk_store_query(store, "SELECT search_id FROM job_op WHERE job_number = ? AND position = ?",
+                        "ii", (int64_t)job_number, (int64_t)position);
+    if (wpk_rows_next(rows)) {
+        id = (uint64_t)wpk_rows_int(rows, 0);
+    }
+    wpk_rows_close(rows);
+    return id;
+}

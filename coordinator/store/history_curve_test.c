@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/store/history_curve.h"
+
+#include "schema/record.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void test_buckets_are_in_order_and_bounded(void **state)
+{
+    (void)state;
+    uint32_t last = 0;
+    for (uint32_t ask = 0; ask < 1u << 20; ask++) {
+        uint32_t bucket = wpk_curve_bucket(ask);
+        assert_true(bucket == last || bucket == last + 1);
+        last = bucket;
+    }
+    assert_int_equal(last, WPK_CURVE_BUCKETS_MILLION - 1);
+    assert_int_equal(wpk_curve_bucket(UINT32_MAX), WPK_CURVE_BUCKETS_MAX - 1);
+}
+
+struct sums {
+    uint64_t ok, failed, best_ns, best_ask, outcomes, raced_out;
+};
+
+static void take_point(void *user, const struct wpk_curve_point *point)
+{
+    struct sums *sums = user;
+    sums->ok += point->ok_count;
+    sums->failed += point->failed_count;
+    if (point->best_ns > 0 && (sums->best_ns == 0 || point->best_ns < sums->best_ns)) {
+        sums->best_ns = point->best_ns;
+        sums->best_ask = point->ask;
+    }
+}
+
+static void take_outcome(void *user, const struct wpk_curve_outcome *outcome)
+{
+    struct sums *sums = user;
+    sums->outcomes += outcome->count;
+    sums->raced_out += strcmp(outcome->outcome, "raced out") == 0 ? outcome->count : 0;
+}
+
+static void count(struct wpk_store *store, uint32_t ask, enum wpk_outcome outcome, bool censored,
+                  uint64_t median_ns)
+{
+    const struct wpk_curve_end end = {.search_id = 1,
+                                      .ask = ask,
+                                      .trial_id = ask + 1,
+                                      .outcome = outcome,
+                                      .censored = censored,
+                                      .median_ns = median_ns};
+    wpk_history_count_end(store, &end);
+}
+
+static void test_sums_are_those_of_all_ends(void **state)
+{
+    (void)state;
+    char directory[] = "/tmp/wpk-curve-XXXXXX";
+    char path[64];
+    struct wpk_diag diag = {0};
+    struct wpk_store *store = NULL;
+    struct sums sums = {0};
+    assert_non_null(mkdtemp(directory));
+    assert_int_equal(wpk_store_open(directory, wpk_clock_system(), &store, &diag), WPK_OK);
+    wpk_store_begin(store);
+    wpk_store_run(store, "PRAGMA defer_foreign_keys = 1", "");
+    for (uint32_t ask = 0; ask < 1000; ask++) {
+        count(store, ask, WPK_OUTCOME_OK, false, 5000 - ask);
+    }
+    count(store, 1000, WPK_OUTCOME_OK, true, 1);
+    count(store, 1001, WPK_OUTCOME_BUILD_ERROR, false, 0);
+    wpk_history_read_outcomes(store, 1, take_outcome, &sums);
+    assert_int_equal(sums.outcomes, 1002);
+    assert_int_equal(sums.raced_out, 1);
+    wpk_store_run(
+        store,
+        "INSERT INTO problem VALUES (1, 'f', 'fixed', 'd', 'e', 'p', 'f', '1', 'op', 1, 1,"
+        " 1, 1)",
+        "");
+    wpk_store_run(
+        store,
+        "INSERT INTO search VALUES (1, 1, 'ga', '', '', '', '1', 'x', 's', 'standard', '',"
+        " '', 0, 0, 0, 0, NULL, '', '', 0, 0, 0, 0, '', 1, 1)",
+        "");
+    wpk_history_read_curve(store, 1, take_point, &sums);
+    assert_int_equal(sums.ok, 1000);
+    assert_int_equal(sums.failed, 2);
+    assert_int_equal(sums.best_ns, 4001);
+    assert_int_equal(sums.best_ask, 999);
+    assert_int_equal(wpk_store_commit(store, &diag), WPK_OK);
+    wpk_store_close(store);
+    snprintf(path, sizeof path, "%s/history.db", directory);
+    unlink(path);
+    rmdir(directory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_buckets_are_in_order_and_bounded),
+        cmocka_unit_test(test_sums_are_those_of_all_ends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
