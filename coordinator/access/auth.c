@@ -17,9 +17,18 @@ struct table {
     struct wpk_auth_token *tokens[]; /* NULL: free; they lie behind the array */
 };
 
+struct cookie {
+    uint8_t hash[WPK_SHA256_SIZE];  /* of its value */
+    uint8_t token[WPK_SHA256_SIZE]; /* hash of its token's secret */
+    struct wpk_identity identity;
+    uint64_t expires_at; /* wall clock, ns; 0: free */
+};
+
 struct wpk_auth {
-    pthread_rwlock_t lock; /* guards `table`: who checks holds it for reading */
+    pthread_rwlock_t lock; /* guards what follows: a thread that checks holds it for reading */
     struct table *table;
+    struct cookie cookies[WPK_COOKIES_MAX];
+    uint32_t cookie_next; /* the place of the next one */
 };
 
 /* ---- roles */
@@ -227,4 +236,70 @@ wpk_err wpk_auth_check(struct wpk_auth *auth, const char *secret, uint64_t wall_
         wpk_diag_set(diag, "%s", fault->text);
     }
     return fault == NULL ? WPK_OK : WPK_EACCES;
+}
+
+/* ---- cookies */
+
+wpk_err wpk_auth_sign_in(struct wpk_auth *auth, const char *secret, uint64_t wall_ns,
+                         char cookie[WPK_COOKIE_SIZE], struct wpk_diag *diag)
+{
+    uint8_t value[(WPK_COOKIE_SIZE - 1) / 2];
+    struct cookie made = {.expires_at = wall_ns + WPK_COOKIE_NS};
+    wpk_err err = wpk_auth_check(auth, secret, wall_ns, &made.identity, diag);
+    if (err == WPK_OK && !wpk_identity_may(&made.identity, WPK_ROLE_READ, diag)) {
+        err = WPK_EACCES;
+    }
+    if (err != WPK_OK) {
+        return err;
+    }
+    made.identity.roles = WPK_ROLE_READ;
+    wpk_crypto_random(value, sizeof value);
+    wpk_crypto_hex(value, sizeof value, cookie);
+    wpk_crypto_sha256(cookie, WPK_COOKIE_SIZE - 1, made.hash);
+    wpk_crypto_sha256(secret, strlen(secret), made.token);
+    pthread_rwlock_wrlock(&auth->lock);
+    auth->cookies[auth->cookie_next] = made;
+    auth->cookie_next = (auth->cookie_next + 1) % WPK_COOKIES_MAX;
+    pthread_rwlock_unlock(&auth->lock);
+    return WPK_OK;
+}
+
+/* Find our cookie in a Cookie header: "a=1; wpk=VALUE". NULL when it is not there. */
+static const char *find_value(const char *header)
+{
+    static const char name[] = WPK_COOKIE_NAME "=";
+    for (const char *at = header; *at != '\0';) {
+        at += strspn(at, " ;");
+        if (strncmp(at, name, sizeof name - 1) == 0) {
+            at += sizeof name - 1;
+            return strcspn(at, " ;") == WPK_COOKIE_SIZE - 1 ? at : NULL;
+        }
+        at += strcspn(at, ";");
+    }
+    return NULL;
+}
+
+bool wpk_auth_check_cookie(struct wpk_auth *auth, const char *header, uint64_t wall_ns,
+                           struct wpk_identity *out)
+{
+    uint8_t hash[WPK_SHA256_SIZE];
+    struct cookie found = {.expires_at = 0};
+    const char *value = find_value(header);
+    if (value == NULL) {
+        return false;
+    }
+    wpk_crypto_sha256(value, WPK_COOKIE_SIZE - 1, hash);
+    pthread_rwlock_rdlock(&auth->lock);
+    for (uint32_t i = 0; i < WPK_COOKIES_MAX; i++) {
+        const struct cookie *cookie = &auth->cookies[i];
+        if (cookie->expires_at != 0 && wpk_crypto_equal(cookie->hash, hash, WPK_SHA256_SIZE)) {
+            found = *cookie;
+        }
+    }
+    pthread_rwlock_unlock(&auth->lock);
+    if (wall_ns >= found.expires_at || wpk_auth_fault(auth, found.token, wall_ns) != NULL) {
+        return false;
+    }
+    *out = found.identity;
+    return true;
 }

@@ -91,6 +91,25 @@ WPK_MUST_CHECK wpk_err wpk_auth_check(struct wpk_auth *auth, const char *secret,
 const char *wpk_auth_fault(struct wpk_auth *auth, const uint8_t hash[WPK_SHA256_SIZE],
                            uint64_t wall_ns);
 
+/* Cookies of browsers: a token that was pasted once. A cookie reads, whatever its token may, and is
+ * valid for WPK_COOKIE_NS, as long as its token is. They are kept in memory alone: a restart of
+ * wpkd ends them. */
+#define WPK_COOKIE_NAME "wpk"
+#define WPK_COOKIE_SIZE 65 /* bytes of a value, with the NUL */
+#define WPK_COOKIE_NS (12 * UINT64_C(3600000000000))
+#define WPK_COOKIES_MAX 256 /* the oldest makes room */
+
+/* Make a cookie for the owner of a secret. From any thread.
+ *
+ *   errors  WPK_EACCES  as wpk_auth_check(), or the token may not read
+ */
+WPK_MUST_CHECK wpk_err wpk_auth_sign_in(struct wpk_auth *auth, const char *secret, uint64_t wall_ns,
+                                        char cookie[WPK_COOKIE_SIZE], struct wpk_diag *diag);
+/* Find the owner of a cookie, by the value of a Cookie header. From any thread. Sets all of `out`
+ * but its peer. False: no cookie of ours, or its time or its token has ended. */
+WPK_MUST_CHECK bool wpk_auth_check_cookie(struct wpk_auth *auth, const char *header,
+                                          uint64_t wall_ns, struct wpk_identity *out);
+
 /* Authentication of workers, before the coordinator sees a hello. Later messages name a session of
  * 64 random bits, on the hello's connection; a session ends with its token (effects/executor.c). */
 

@@ -46,12 +46,21 @@ struct wpk_http_request {
     const char *content_type;    /* "" when absent, like the next two */
     const char *if_none_match;   /* for wpk_http_etag_matches() */
     const char *idempotency_key; /* of any length below the headers' limit */
-    void *prepared; /* by `serve`, for the owner; NULL: none */
+    void *prepared;              /* by `serve`, for the owner; NULL: none */
+};
+
+/* The credential that a request needs. */
+enum wpk_http_entry {
+    WPK_HTTP_ENTRY_TOKEN,  /* a token, or a user of a Unix socket with roles; else 401 */
+    WPK_HTTP_ENTRY_COOKIE, /* these, or a cookie (auth.h); else 303 to "sign-in" beside the path */
+    WPK_HTTP_ENTRY_OPEN,   /* none: the identity has no roles, except at a Unix socket */
 };
 
 struct wpk_http_response {
     int status;
     const char *content_type;
+    const char *policy;     /* NULL: none; the Content-Security-Policy of a page */
+    const char *cookie;     /* NULL: none; a new value of the cookie */
     const char *location;   /* NULL: none */
     const char *allow;      /* NULL: none; the methods, for 405 */
     const char *etag;       /* NULL: none; with its quotes. A GET that names it gets 304 */
@@ -94,9 +103,11 @@ struct wpk_http_options {
      * this machine. */
     const char *const *hosts;
     uint32_t host_count;
-    uint32_t connections_max; /* at most WPK_HTTP_CONNECTIONS_MAX, which 0 means */
-    uint32_t of_one_max;      /* of one address or user; 0: half of all */
+    uint32_t connections_max;      /* at most WPK_HTTP_CONNECTIONS_MAX, which 0 means */
+    uint32_t of_one_max;           /* of one address or user; 0: half of all */
     const struct wpk_clock *clock; /* for deadlines and expiry; NULL: the machine's */
+    /* The credential that a request needs. NULL: all need a token. */
+    enum wpk_http_entry (*entry)(const char *method, const char *path);
     /* The largest body of a request in bytes; called before the body is read. */
     size_t (*body_max)(const char *method, const char *path);
     /* Answer on a thread of the server, beside other threads, or return false to queue the request

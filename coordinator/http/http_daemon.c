@@ -55,12 +55,13 @@ static enum MHD_Result refuse(struct wpk_http_exchange *exchange, int status, co
                         "{\"type\":\"about:blank\",\"title\":\"refused\",\"status\":%d,"
                         "\"detail\":\"%s\"}",
                         status, detail);
-    struct wpk_http_response response = {.status = status,
-                                         .content_type = "application/problem+json",
-                                         .retry_after_s =
-                                             status == MHD_HTTP_SERVICE_UNAVAILABLE ? 1 : 0,
-                                         .body = body,
-                                         .body_size = (size_t)size};
+    struct wpk_http_response response = {
+        .status = status,
+        .content_type = "application/problem+json",
+        .location = status == MHD_HTTP_SEE_OTHER ? "sign-in" : NULL,
+        .retry_after_s = status == MHD_HTTP_SERVICE_UNAVAILABLE ? 1 : 0,
+        .body = body,
+        .body_size = (size_t)size};
     struct MHD_Response *made = wpk_http_exchange_respond(exchange, &response, true);
     if (made != NULL && status == MHD_HTTP_UNAUTHORIZED) {
         MHD_add_response_header(made, "WWW-Authenticate", "Bearer realm=\"wpkd\"");
@@ -138,6 +139,33 @@ static int check_body(struct wpk_http_exchange *exchange, const struct wpk_http_
     return 0;
 }
 
+/* Find out who asks: 0, or the status to refuse the request with. */
+static int identify(struct wpk_http_exchange *exchange, const struct wpk_http_head *head,
+                    struct wpk_diag *diag)
+{
+    struct wpk_http_server *server = exchange->server;
+    struct wpk_http_request *request = &exchange->request;
+    const struct wpk_identity *local = &exchange->local;
+    uint64_t wall_ns = wpk_clock_wall_ns(server->clock);
+    const char *authorization = head->field[WPK_HTTP_AUTHORIZATION];
+    enum wpk_http_entry entry = server->options.entry != NULL
+                                    ? server->options.entry(request->method, request->path)
+                                    : WPK_HTTP_ENTRY_TOKEN;
+    bool shows_none = authorization == NULL && local->roles == 0;
+    if (entry == WPK_HTTP_ENTRY_OPEN || (entry == WPK_HTTP_ENTRY_COOKIE && shows_none)) {
+        bool known =
+            wpk_http_policy_has_cookie(&server->policy, head, local, wall_ns, &request->identity);
+        if (!known) {
+            request->identity = *local;
+            wpk_diag_set(diag, "sign in with a token");
+        }
+        return known || entry == WPK_HTTP_ENTRY_OPEN ? 0 : MHD_HTTP_SEE_OTHER;
+    }
+    wpk_err err = wpk_http_policy_identify(&server->policy, authorization, local, wall_ns,
+                                           &request->identity, diag);
+    return err == WPK_OK ? 0 : MHD_HTTP_UNAUTHORIZED;
+}
+
 /* Check a request before its body is read: 0, or the status to refuse it with. */
 static int check_head(struct wpk_http_exchange *exchange, const char *version, char *detail,
                       size_t size)
@@ -164,11 +192,10 @@ static int check_head(struct wpk_http_exchange *exchange, const char *version, c
         snprintf(detail, size, "the Host header names another host");
         return MHD_HTTP_FORBIDDEN;
     }
-    if (wpk_http_policy_identify(&server->policy, head.field[WPK_HTTP_AUTHORIZATION],
-                                 &exchange->local, wpk_clock_wall_ns(server->clock),
-                                 &request->identity, &diag) != WPK_OK) {
+    int refusal = identify(exchange, &head, &diag);
+    if (refusal != 0) {
         snprintf(detail, size, "%s", diag.text);
-        return MHD_HTTP_UNAUTHORIZED;
+        return refusal;
     }
     MHD_get_connection_values(exchange->connection, MHD_GET_ARGUMENT_KIND, add_parameter, request);
     if (MHD_get_connection_values(exchange->connection, MHD_GET_ARGUMENT_KIND, NULL, NULL) >

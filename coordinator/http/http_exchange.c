@@ -58,6 +58,23 @@ static void release_body(const struct wpk_http_response *response)
     }
 }
 
+static void add_page_headers(struct MHD_Response *made, const struct wpk_http_response *response,
+                             bool is_secure)
+{
+    if (response->policy != NULL) {
+        MHD_add_response_header(made, "Content-Security-Policy", response->policy);
+        MHD_add_response_header(made, "Referrer-Policy", "no-referrer");
+    }
+    if (response->cookie != NULL) {
+        /* Without Path the cookie is for the pages beside this one, behind a proxy's prefix too. */
+        char text[WPK_COOKIE_SIZE + 128];
+        snprintf(text, sizeof text,
+                 WPK_COOKIE_NAME "=%s; HttpOnly; SameSite=Strict; Max-Age=%llu%s", response->cookie,
+                 (unsigned long long)(WPK_COOKIE_NS / WPK_NS_PER_S), is_secure ? "; Secure" : "");
+        MHD_add_response_header(made, "Set-Cookie", text);
+    }
+}
+
 static void add_headers(struct MHD_Response *made, const struct wpk_http_response *response,
                         bool last)
 {
@@ -100,6 +117,7 @@ struct MHD_Response *wpk_http_exchange_respond(struct wpk_http_exchange *exchang
         release_body(given);
         response = (struct wpk_http_response){.status = MHD_HTTP_NOT_MODIFIED,
                                               .content_type = given->content_type,
+                                              .policy = given->policy,
                                               .etag = given->etag,
                                               .body = ""};
     } else if (!wpk_http_exchange_hold(exchange, response.body_size)) {
@@ -123,6 +141,7 @@ struct MHD_Response *wpk_http_exchange_respond(struct wpk_http_exchange *exchang
     }
     add_headers(made, &response,
                 last || wpk_admission_is_last(exchange->server->admission, exchange->number));
+    add_page_headers(made, &response, exchange->server->tls[exchange->listener]);
     exchange->status = response.status;
     return made;
 }

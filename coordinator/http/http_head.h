@@ -23,7 +23,8 @@
     X(TRANSFER_ENCODING, "Transfer-Encoding")                                                      \
     X(AUTHORIZATION, "Authorization")                                                              \
     X(IF_NONE_MATCH, "If-None-Match")                                                              \
-    X(IDEMPOTENCY_KEY, "Idempotency-Key")
+    X(IDEMPOTENCY_KEY, "Idempotency-Key")                                                          \
+    X(COOKIE, "Cookie")
 
 #define WPK_HTTP_FIELD_ENUM(name, text) WPK_HTTP_##name,
 enum wpk_http_field { WPK_HTTP_FIELD_LIST(WPK_HTTP_FIELD_ENUM) WPK_HTTP_FIELD_COUNT };

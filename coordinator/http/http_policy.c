@@ -147,6 +147,19 @@ wpk_err wpk_http_policy_identify(struct wpk_http_policy *policy, const char *aut
     return err;
 }
 
+bool wpk_http_policy_has_cookie(struct wpk_http_policy *policy, const struct wpk_http_head *head,
+                                const struct wpk_identity *local, uint64_t wall_ns,
+                                struct wpk_identity *out)
+{
+    const char *header = head->field[WPK_HTTP_COOKIE];
+    bool has = header != NULL && head->field[WPK_HTTP_AUTHORIZATION] == NULL &&
+               policy->auth != NULL && wpk_auth_check_cookie(policy->auth, header, wall_ns, out);
+    if (has) {
+        memcpy(out->peer, local->peer, sizeof out->peer);
+    }
+    return has;
+}
+
 void wpk_http_policy_refuse_user(struct wpk_http_policy *policy, const char *name, uint64_t wall_ns)
 {
     struct wpk_diag reason = {0};
@@ -175,6 +188,8 @@ void wpk_api_response(const struct wpk_api_answer *answer, struct wpk_http_respo
         .location = answer->location[0] != '\0' ? answer->location : NULL,
         .allow = answer->allow[0] != '\0' ? answer->allow : NULL,
         .etag = answer->etag[0] != '\0' ? answer->etag : NULL,
+        .policy = answer->policy,
+        .cookie = answer->cookie[0] != '\0' ? answer->cookie : NULL,
         .retry_after_s = answer->retry_after_s,
         .body = borrowed ? answer->borrowed : wpk_buf_text(&answer->body),
         .body_size = borrowed ? answer->borrowed_size : answer->body.size,

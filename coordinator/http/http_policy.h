@@ -7,6 +7,7 @@
 #include "coordinator/access/auth.h"
 #include "coordinator/http/http.h"
 #include "coordinator/http/http_acceptor.h"
+#include "coordinator/http/http_head.h"
 
 #include <pthread.h>
 
@@ -58,6 +59,12 @@ WPK_MUST_CHECK wpk_err wpk_http_policy_identify(struct wpk_http_policy *policy,
                                                 const struct wpk_identity *local, uint64_t wall_ns,
                                                 struct wpk_identity *out, struct wpk_diag *diag);
 
+/* True if the client has a valid cookie, and shows no token. */
+WPK_MUST_CHECK bool wpk_http_policy_has_cookie(struct wpk_http_policy *policy,
+                                               const struct wpk_http_head *head,
+                                               const struct wpk_identity *local, uint64_t wall_ns,
+                                               struct wpk_identity *out);
+
 /* Count the refusal of a user of this machine, and report it to `refused`. */
 void wpk_http_policy_refuse_user(struct wpk_http_policy *policy, const char *name,
                                  uint64_t wall_ns);
@@ -74,9 +81,11 @@ struct wpk_api_answer {
     enum wpk_api_how how;
     int status;
     const char *content_type;
-    char location[64]; /* "" for none */
-    char allow[40];    /* "" for none */
-    char etag[72];     /* with its quotes; "" for none */
+    char location[64];            /* "" for none */
+    char allow[40];               /* "" for none */
+    char etag[72];                /* with its quotes; "" for none */
+    const char *policy;           /* of a page; NULL: none */
+    char cookie[WPK_COOKIE_SIZE]; /* "" for none */
     uint32_t retry_after_s;
     struct wpk_buf body;
     /* A borrowed body instead of `body`, until `release` is called with `owner`; NULL: none. */
