@@ -75,6 +75,20 @@ static const struct route {
     {"POST", "/v1/tokens", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_post_token, ""},
     {"GET", "/v1/tokens", WPK_ROLE_ADMIN, STORE, 0, wpk_api_list_tokens, PAGE},
     {"DELETE", "/v1/tokens/*", WPK_ROLE_ADMIN, LOOP, 0, wpk_api_delete_token, ""},
+    /* Pages: not in openapi.yaml, because they are no interface for programs. */
+    {"GET", "/", 0, INDEX, 0, wpk_api_page_home, ""},
+    {"GET", "/ui", 0, INDEX, 0, wpk_api_page_home, ""},
+    {"GET", "/ui/", WPK_ROLE_READ, STORE, 0, wpk_api_page_jobs, "page_token state "},
+    {"GET", "/ui/job", WPK_ROLE_READ, STORE, 0, wpk_api_page_job, "id op page_token axis "},
+    {"GET", "/ui/report", WPK_ROLE_READ, STORE, 0, wpk_api_page_report, "id op "},
+    {"GET", "/ui/compare", WPK_ROLE_READ, STORE, 0, wpk_api_page_compare, "a b "},
+    {"GET", "/ui/kernels", WPK_ROLE_READ, INDEX, 0, wpk_api_page_kernels, "page_token "},
+    {"GET", "/ui/fleet", WPK_ROLE_READ, INDEX, 0, wpk_api_page_fleet, ""},
+    {"GET", "/ui/style.css", 0, INDEX, 0, wpk_api_page_style, ""},
+    {"GET", "/ui/script.js", 0, INDEX, 0, wpk_api_page_script, ""},
+    {"GET", "/ui/sign-in", 0, INDEX, 0, wpk_api_page_sign_in, "signed "},
+    {"POST", "/ui/sign-in", 0, INDEX, SMALL_BODY, wpk_api_sign_in, ""},
+
     {"GET", "/v1/audit", WPK_ROLE_ADMIN, STORE, 0, wpk_api_list_audit, PAGE "actor action "},
 };
 
@@ -128,10 +142,11 @@ size_t wpk_api_body_max(const char *method, const char *path)
     return route != NULL ? route->body_max : SMALL_BODY; /* it will be told what is wrong */
 }
 
-static bool is_json(const char *content_type)
+static bool is_type(const char *content_type, const char *type)
 {
-    return strncmp(content_type, "application/json", 16) == 0 &&
-           (content_type[16] == '\0' || content_type[16] == ';');
+    size_t size = strlen(type);
+    return strncmp(content_type, type, size) == 0 &&
+           (content_type[size] == '\0' || content_type[size] == ';');
 }
 
 /* A misspelled filter would be a list of everything. False after answering with a problem. */
@@ -172,8 +187,12 @@ static bool admit(struct wpk_call *call, const struct route *route)
     if (!knows_query(call, route)) {
         return false;
     }
-    if (call->request->body_size > 0 && !is_json(call->request->content_type)) {
-        wpk_call_problem(call, 415, WPK_EUNSUPPORTED, "", "the body has to be application/json");
+    bool is_form = route->serve == wpk_api_sign_in;
+    const char *type = is_form ? "application/x-www-form-urlencoded" : "application/json";
+    if (call->request->body_size > 0 && !is_type(call->request->content_type, type)) {
+        wpk_call_problem(call, 415, WPK_EUNSUPPORTED, "",
+                         is_form ? "the body has to be a form"
+                                 : "the body has to be application/json");
         return false;
     }
     return true;

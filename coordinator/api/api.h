@@ -36,7 +36,8 @@ struct wpk_api {
  * on a disk that is only slow. */
 #define WPK_API_STALLED_S 5
 
-/* `body_max` of struct wpk_http_options. */
+/* `entry` and `body_max` of struct wpk_http_options. */
+enum wpk_http_entry wpk_api_entry(const char *method, const char *path);
 size_t wpk_api_body_max(const char *method, const char *path);
 
 /* Serve a request.   owns  caller calls wpk_api_answer_fini */

@@ -4,6 +4,7 @@
 #include "common/log.h"
 #include "coordinator/api/api_call.h"
 #include "coordinator/api/api_change.h"
+#include "coordinator/api/page_cache.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -19,7 +20,8 @@ struct refusal {
 
 struct wpk_api_front {
     struct wpk_api_front_options options;
-    pthread_mutex_t lock; /* guards what follows; nothing else is locked while it is held */
+    struct wpk_page_cache *pages; /* owned */
+    pthread_mutex_t lock;         /* guards what follows; nothing else is locked while it is held */
     struct wpk_store *idle[WPK_API_READERS_MAX]; /* owned; [idle_count] */
     uint32_t idle_count;
     uint32_t open_count;                           /* idle ones, and those that were taken */
@@ -37,6 +39,11 @@ wpk_err wpk_api_front_new(const struct wpk_api_front_options *options, struct wp
         return WPK_ENOMEM;
     }
     front->options = *options;
+    wpk_err err = wpk_page_cache_new(&front->pages);
+    if (err != WPK_OK) {
+        free(front);
+        return err;
+    }
     pthread_mutex_init(&front->lock, NULL);
     pthread_cond_init(&front->given, NULL);
     *out = front;
@@ -52,6 +59,7 @@ void wpk_api_front_free(struct wpk_api_front *front)
     for (uint32_t i = 0; i < front->idle_count; i++) {
         wpk_store_close(front->idle[i]);
     }
+    wpk_page_cache_free(front->pages);
     pthread_cond_destroy(&front->given);
     pthread_mutex_destroy(&front->lock);
     free(front);
@@ -60,6 +68,11 @@ void wpk_api_front_free(struct wpk_api_front *front)
 const struct wpk_api_front_options *wpk_api_front_options(const struct wpk_api_front *front)
 {
     return &front->options;
+}
+
+struct wpk_page_cache *wpk_api_front_pages(struct wpk_api_front *front)
+{
+    return front->pages;
 }
 
 /* ---- readers */

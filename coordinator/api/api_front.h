@@ -26,6 +26,9 @@ void wpk_api_front_free(struct wpk_api_front *front);
 
 const struct wpk_api_front_options *wpk_api_front_options(const struct wpk_api_front *front);
 
+struct wpk_page_cache;
+struct wpk_page_cache *wpk_api_front_pages(struct wpk_api_front *front);
+
 struct wpk_call;
 
 /* Note a refusal, on any thread. The audit log gets a line for each actor, token, peer and reason:

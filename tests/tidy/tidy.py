@@ -74,7 +74,8 @@ MAY_INCLUDE = {
     "coordinator/index": ["coordinator/store"],
     "coordinator/http": ["coordinator/access"],
     "coordinator/effects": ["coordinator/http", "coordinator/index"],
-    "coordinator/api": ["coordinator/effects", "ir/reference"],
+    "coordinator/pages": ["coordinator/store"],
+    "coordinator/api": ["coordinator/effects", "coordinator/pages", "ir/reference"],
     "coordinator/db": ["coordinator/store"],
     # model: wpkctl turns a model into operators and a plan; the service knows no model.
     "client": ["runtime/model", "target", "search/strategy", "model/plan"],

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pages: a page asks handlers of the API for their answers, on its own thread, and shows them.
+ *
+ *      request ──▶ page cache ──▶ handlers of the API, sums of the store ──▶ pages/ ──▶ page cache
+ *
+ * Where a handler needs the loop, the whole page is rendered there. */
+#include "coordinator/api/api_call.h"
+#include "coordinator/api/api_front.h"
+#include "coordinator/api/page_cache.h"
+#include "coordinator/pages/pages.h"
+#include "coordinator/store/history_job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HTML "text/html; charset=utf-8"
+#define ROWS "50" /* of a list */
+#define LOG_LINE_MAX 240
+
+/* ---- answers */
+
+static bool is_page(const char *path)
+{
+    return strncmp(path, "/ui/", 4) == 0;
+}
+
+enum wpk_http_entry wpk_api_entry(const char *method, const char *path)
+{
+    static const char *const open[] = {"/", "/ui", "/ui/sign-in", "/ui/style.css", "/ui/script.js"};
+    for (size_t i = 0; i < sizeof open / sizeof open[0]; i++) {
+        if (strcmp(path, open[i]) == 0) {
+            return WPK_HTTP_ENTRY_OPEN;
+        }
+    }
+    bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    return reads && is_page(path) ? WPK_HTTP_ENTRY_COOKIE : WPK_HTTP_ENTRY_TOKEN;
+}
+
+static void finish(struct wpk_call *call, int status)
+{
+    wpk_err err = wpk_buf_status(&call->answer->body);
+    call->answer->status = status;
+    call->answer->content_type = HTML;
+    call->answer->policy = wpk_page_policy;
+    if (err != WPK_OK) {
+        wpk_api_problem(call->answer, wpk_api_status(err), err, NULL);
+    }
+}
+
+/* Show what a handler answered instead of data, or text of our own. */
+static void show_problem(struct wpk_call *call, int status, const char *text)
+{
+    wpk_buf_reset(&call->answer->body);
+    wpk_page_problem(&call->answer->body, status, text);
+    finish(call, status);
+}
+
+static void redirect(struct wpk_call *call, const char *location)
+{
+    snprintf(call->answer->location, sizeof call->answer->location, "%s", location);
+    show_problem(call, 303, location);
+}
+
+/* The cache: the front's, or on the loop that of the front which queued the request. */
+static struct wpk_page_cache *cache_of(const struct wpk_call *call)
+{
+    return call->api->front != NULL ? wpk_api_front_pages(call->api->front)
+                                    : call->request->prepared;
+}
+
+static void release_nothing(void *owner)
+{
+    (void)owner;
+}
+
+/* Leave the page to the loop, with the cache. */
+static bool queue(struct wpk_call *call)
+{
+    struct wpk_page_cache *cache = cache_of(call);
+    if (!wpk_call_queue(call)) {
+        return false;
+    }
+    wpk_buf_reset(&call->answer->body);
+    call->answer->owner = cache;
+    call->answer->release = release_nothing;
+    return true;
+}
+
+static bool is_cached(struct wpk_call *call)
+{
+    struct wpk_page_cache *cache = cache_of(call);
+    return cache != NULL &&
+           wpk_page_cache_get(cache, call->request, call->api->now_ns, call->answer);
+}
+
+static void finish_data(struct wpk_call *call)
+{
+    struct wpk_page_cache *cache = cache_of(call);
+    finish(call, 200);
+    if (cache != NULL && call->answer->status == 200) {
+        wpk_page_cache_put(cache, call->request, call->api->now_ns, call->answer);
+    }
+}
+
+/* ---- asking handlers */
+
+/* Get an answer of the API; false after the page was answered, or left to the loop. */
+static bool ask(struct wpk_call *call, void (*serve)(struct wpk_call *), const char *name,
+                const struct wpk_http_parameter *query, uint32_t query_count,
+                struct wpk_api_answer *answer)
+{
+    struct wpk_http_request request = *call->request;
+    struct wpk_call inner = {.api = call->api, .request = &request, .answer = answer};
+    struct wpk_diag diag = {0};
+    memset(answer, 0, sizeof *answer);
+    request.if_none_match = "";
+    request.query_count = query_count;
+    for (uint32_t i = 0; i < query_count; i++) {
+        request.query[i] = query[i];
+    }
+    snprintf(inner.name, sizeof inner.name, "%s", name);
+    serve(&inner);
+    if (answer->how == WPK_API_QUEUE) {
+        wpk_api_answer_fini(answer);
+        queue(call);
+        return false;
+    }
+    wpk_err err = wpk_api_check(answer->status, &answer->body, &diag);
+    if (err != WPK_OK) {
+        show_problem(call, answer->status, diag.text);
+        wpk_api_answer_fini(answer);
+    }
+    return err == WPK_OK;
+}
+
+/* After a failure to read our own answer. */
+static bool check(struct wpk_call *call, wpk_err err)
+{
+    if (err != WPK_OK) {
+        show_problem(call, 500, wpk_err_text(err));
+    }
+    return err == WPK_OK;
+}
+
+static bool ask_job(struct wpk_call *call, const char *id, struct wpk_arena *arena,
+                    struct wpk_api_job *out)
+{
+    struct wpk_api_answer answer;
+    if (id[0] == '\0' || strlen(id) >= WPK_JOB_ID_SIZE) {
+        show_problem(call, 404, "there is no such job; the list of jobs has their ids");
+        return false;
+    }
+    if (!ask(call, wpk_api_get_job, id, NULL, 0, &answer)) {
+        return false;
+    }
+    bool ok = check(call, wpk_api_decode_job(&answer.body, arena, out, NULL));
+    wpk_api_answer_fini(&answer);
+    return ok;
+}
+
+/* The member next_page_token of a list.   shape  out [size] */
+static void read_token(const struct wpk_buf *body, char *out, size_t size)
+{
+    struct wpk_json_reader *r = NULL;
+    out[0] = '\0';
+    if (wpk_json_open(wpk_buf_text(body), body->size, WPK_BUF_SIZE_MAX_DEFAULT, &r, NULL) ==
+        WPK_OK) {
+        wpk_json_get_copy(r, "next_page_token", out, size);
+    }
+    wpk_json_close(r);
+}
+
+/* ---- jobs */
+
+void wpk_api_page_jobs(struct wpk_call *call)
+{
+    struct wpk_api_answer answer;
+    struct wpk_arena arena = {0};
+    struct wpk_api_job *jobs = NULL;
+    char next[32];
+    int count = 0;
+    const char *state = wpk_call_get(call, "state");
+    const struct wpk_http_parameter query[] = {
+        {"page_size", ROWS}, {"page_token", wpk_call_get(call, "page_token")}, {"state", state}};
+    if (is_cached(call) ||
+        !ask(call, wpk_api_list_jobs, "", query, state[0] != '\0' ? 3 : 2, &answer)) {
+        return;
+    }
+    if (check(call, wpk_api_decode_jobs(&answer.body, &arena, &jobs, &count, NULL))) {
+        read_token(&answer.body, next, sizeof next);
+        wpk_page_jobs(&call->answer->body, jobs, count, state, next);
+        finish_data(call);
+    }
+    wpk_api_answer_fini(&answer);
+    wpk_arena_fini(&arena);
+}
+
+/* ---- one job */
+
+struct curve_reader {
+    struct wpk_page_curve *curve;
+    struct wpk_arena *arena;
+};
+
+static const char *copy_text(struct wpk_arena *arena, const char *text, size_t size)
+{
+    const char *copy = wpk_arena_copy_bytes(arena, text, size);
+    return copy != NULL ? copy : "";
+}
+
+static void take_point(void *user, const struct wpk_curve_point *point)
+{
+    struct curve_reader *reader = user;
+    struct wpk_page_curve *curve = reader->curve;
+    curve->ended_count += point->ok_count + point->failed_count;
+    if (point->best_ns > 0 && curve->point_count < WPK_CURVE_BUCKETS_MAX) {
+        curve->points[curve->point_count++] = (struct wpk_page_point){
+            point->ask, point->best_ns, point->at_s,
+            copy_text(reader->arena, point->candidate, strlen(point->candidate))};
+    }
+}
+
+static void take_outcome(void *user, const struct wpk_curve_outcome *outcome)
+{
+    struct curve_reader *reader = user;
+    struct wpk_page_curve *curve = reader->curve;
+    if (curve->outcome_count < WPK_PAGE_OUTCOMES_MAX) {
+        size_t size = strcspn(outcome->log, "\n");
+        size = size < LOG_LINE_MAX ? size : LOG_LINE_MAX;
+        curve->outcomes[curve->outcome_count++] = (struct wpk_page_outcome){
+            copy_text(reader->arena, outcome->outcome, strlen(outcome->outcome)), outcome->count,
+            copy_text(reader->arena, outcome->log, size)};
+    }
+}
+
+static void read_curve(const struct wpk_call *call, const char *id, int op, struct wpk_arena *arena,
+                       struct wpk_page_curve *out)
+{
+    struct curve_reader reader = {out, arena};
+    struct wpk_buf document = {0};
+    uint64_t number = 0;
+    memset(out, 0, sizeof *out);
+    bool stored = wpk_history_job_document(call->api->store, id, &document, &number);
+    uint64_t search = stored ? wpk_history_search_of(call->api->store, number, (uint32_t)op) : 0;
+    if (search != 0) {
+        wpk_history_read_curve(call->api->store, search, take_point, &reader);
+        wpk_history_read_outcomes(call->api->store, search, take_outcome, &reader);
+    }
+    wpk_buf_fini(&document);
+}
+
+/* The index of the operator of this name; 0 for "", -1 for none. */
+static int find_op(const struct wpk_api_job *job, const char *name)
+{
+    for (int i = 0; i < job->op_count; i++) {
+        if (name[0] == '\0' || strcmp(job->ops[i].name, name) == 0) {
+            return i;
+        }
+    }
+    return name[0] == '\0' ? 0 : -1;
+}
+
+static void show_job(struct wpk_call *call, bool is_report)
+{
+    struct wpk_api_answer trials = {0};
+    struct wpk_arena arena = {0};
+    struct wpk_api_job job = {0};
+    const char *id = wpk_call_get(call, "id");
+    const char *token = wpk_call_get(call, "page_token");
+    struct wpk_page_curve *curve = calloc(1, sizeof *curve);
+    WPK_ASSERT(curve != NULL);
+    bool ok = ask_job(call, id, &arena, &job);
+    int op = ok ? find_op(&job, wpk_call_get(call, "op")) : 0;
+    if (ok && op < 0) {
+        show_problem(call, 404, "the job has no operator of this name");
+        ok = false;
+    }
+    if (ok && op < job.op_count) {
+        const struct wpk_http_parameter query[] = {
+            {"page_size", ROWS}, {"op", job.ops[op].name}, {"page_token", token}};
+        ok = is_report ||
+             ask(call, wpk_api_list_trials, id, query, token[0] != '\0' ? 3 : 2, &trials);
+        read_curve(call, id, op, &arena, curve);
+    }
+    if (ok) {
+        const struct wpk_page_job_view view = {
+            .job = &job,
+            .op = op,
+            .curve = curve,
+            .by_seconds = strcmp(wpk_call_get(call, "axis"), "seconds") == 0,
+            .trials = trials.status == 200 ? &trials.body : NULL,
+            .is_report = is_report};
+        wpk_page_job(&call->answer->body, &view);
+        finish_data(call);
+    }
+    wpk_api_answer_fini(&trials);
+    wpk_arena_fini(&arena);
+    free(curve);
+}
+
+void wpk_api_page_job(struct wpk_call *call)
+{
+    if (!is_cached(call)) {
+        show_job(call, false);
+    }
+}
+
+void wpk_api_page_report(struct wpk_call *call)
+{
+    if (!is_cached(call)) {
+        show_job(call, true);
+        if (call->answer->status == 200) {
+            call->answer->policy = wpk_page_report_policy;
+        }
+    }
+}
+
+void wpk_api_page_compare(struct wpk_call *call)
+{
+    struct wpk_arena arena = {0};
+    struct wpk_api_job left = {0}, right = {0};
+    if (!is_cached(call) && ask_job(call, wpk_call_get(call, "a"), &arena, &left) &&
+        ask_job(call, wpk_call_get(call, "b"), &arena, &right)) {
+        wpk_page_compare(&call->answer->body, &left, &right);
+        finish_data(call);
+    }
+    wpk_arena_fini(&arena);
+}
+
+/* ---- kernels and the fleet */
+
+void wpk_api_page_kernels(struct wpk_call *call)
+{
+    struct wpk_api_answer answer;
+    struct wpk_arena arena = {0};
+    struct wpk_api_kernel *kernels = NULL;
+    char next[32];
+    int count = 0;
+    const char *token = wpk_call_get(call, "page_token");
+    const struct wpk_http_parameter query[] = {{"page_size", ROWS}, {"page_token", token}};
+    if (is_cached(call) ||
+        !ask(call, wpk_api_list_kernels, "", query, token[0] != '\0' ? 2 : 1, &answer)) {
+        return;
+    }
+    if (check(call, wpk_api_decode_kernels(&answer.body, &arena, &kernels, &count, NULL))) {
+        read_token(&answer.body, next, sizeof next);
+        wpk_page_kernels(&call->answer->body, kernels, count, next);
+        finish_data(call);
+    }
+    wpk_api_answer_fini(&answer);
+    wpk_arena_fini(&arena);
+}
+
+void wpk_api_page_fleet(struct wpk_call *call)
+{
+    if (!is_cached(call) && !queue(call)) {
+        wpk_page_fleet(&call->answer->body, call->api->coordinator, call->api->now_ns);
+        finish_data(call);
+    }
+}
+
+/* ---- files and sign-in */
+
+static void show_file(struct wpk_call *call, const char *type, const unsigned char *data,
+                      size_t size)
+{
+    const struct wpk_http_request *request = call->request;
+    wpk_buf_append(&call->answer->body, data, size);
+    finish(call, 200);
+    call->answer->content_type = type;
+    call->answer->policy = NULL;
+    if (cache_of(call) != NULL && call->answer->status == 200) {
+        wpk_page_cache_put(cache_of(call), request, call->api->now_ns, call->answer);
+    }
+}
+
+void wpk_api_page_style(struct wpk_call *call)
+{
+    show_file(call, "text/css; charset=utf-8", wpk_page_style, wpk_page_style_size);
+}
+
+void wpk_api_page_script(struct wpk_call *call)
+{
+    show_file(call, "text/javascript; charset=utf-8", wpk_page_script, wpk_page_script_size);
+}
+
+void wpk_api_page_home(struct wpk_call *call)
+{
+    redirect(call, "ui/");
+}
+
+void wpk_api_page_sign_in(struct wpk_call *call)
+{
+    bool came = wpk_call_get(call, "signed")[0] != '\0';
+    if (call->request->identity.roles != 0) {
+        redirect(call, "./");
+        return;
+    }
+    wpk_page_sign_in(&call->answer->body,
+                     came ? "This browser keeps no cookie for this page: allow it." : "");
+    finish(call, 200);
+}
+
+/* The value of the form's field `token`: it is of the characters of a URI.   shape  out [size] */
+static void read_form(const char *body, char *out, size_t size)
+{
+    static const char field[] = "token=";
+    const char *at = strncmp(body, field, sizeof field - 1) == 0 ? body + sizeof field - 1 : "";
+    snprintf(out, size, "%.*s", (int)strcspn(at, "&"), at);
+}
+
+void wpk_api_sign_in(struct wpk_call *call)
+{
+    char secret[WPK_AUTH_SECRET_MAX + 1];
+    struct wpk_diag diag = {0};
+    if (queue(call)) {
+        return;
+    }
+    wpk_err err = WPK_EACCES;
+    read_form(call->request->body, secret, sizeof secret);
+    if (call->api->auth != NULL) {
+        err = wpk_auth_sign_in(call->api->auth, secret, wpk_store_wall_ns(call->api->store),
+                               call->answer->cookie, &diag);
+    }
+    wpk_crypto_wipe(secret, sizeof secret);
+    if (err == WPK_OK) {
+        redirect(call, "sign-in?signed=1");
+        return;
+    }
+    wpk_page_sign_in(&call->answer->body, diag.text[0] != '\0' ? diag.text : "not a token");
+    finish(call, 403);
+}

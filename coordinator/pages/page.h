@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pages for browsers, and the report, which is a page in a file of its own. They are made of
+ * answers of the API and of sums that the store keeps; api/api_pages.c collects these.
+ *
+ *      struct of an answer ──▶ page_NAME.c ──▶ markup (common/markup.h) ──▶ page cache ──▶ viewers
+ *
+ * All pages lie beside each other, and name each other and their style by relative URLs, so that a
+ * proxy may put them below any path. They are whole without the script. */
+#ifndef WPK_COORDINATOR_PAGES_PAGE_H
+#define WPK_COORDINATOR_PAGES_PAGE_H
+
+#include "common/buf.h"
+#include "schema/answer.h"
+
+/* Content-Security-Policy of a page, and of a report. */
+extern const char wpk_page_policy[];
+extern const char wpk_page_report_policy[];
+/* Texts of style.css and script.js, from their files. */
+extern const unsigned char wpk_page_style[];
+extern const size_t wpk_page_style_size;
+extern const unsigned char wpk_page_script[];
+extern const size_t wpk_page_script_size;
+
+struct wpk_page {
+    const char *title;
+    const char *here; /* its link in the navigation; "": none */
+    bool is_live;     /* the script asks for it again */
+    bool is_file;     /* a report: it has its style, and no links */
+};
+
+/* Append the head of a page, up to its content. */
+void wpk_page_begin(struct wpk_buf *out, const struct wpk_page *page);
+void wpk_page_end(struct wpk_buf *out, const struct wpk_page *page);
+
+/* ---- parts */
+
+/* Append a heading of a table: `columns`, separated by '|'; those that begin with '#' are numbers.
+ * The table ends with wpk_page_end_table(). */
+void wpk_page_begin_table(struct wpk_buf *out, const char *id, const char *caption,
+                          const char *columns);
+void wpk_page_end_table(struct wpk_buf *out);
+/* Append a cell. A time that was not measured and a ratio of 0 are "-". */
+void wpk_page_cell(struct wpk_buf *out, const char *text);
+void wpk_page_cell_time(struct wpk_buf *out, const struct wpk_api_time *time);
+void wpk_page_cell_ratio(struct wpk_buf *out, double ratio);
+void wpk_page_cell_count(struct wpk_buf *out, int64_t count);
+/* Append a term with its value; nothing if the value is "". */
+void wpk_page_term(struct wpk_buf *out, const char *name, const char *value);
+/* Append the command that would do something: "wpkctl VERB WORD", and what that is. */
+void wpk_page_command(struct wpk_buf *out, const char *verb, const char *word, const char *what);
+/* Append a foldable text, such as a schedule; nothing for "".   shape  id: unique in the page */
+void wpk_page_fold(struct wpk_buf *out, const char *id, const char *title, const char *text);
+/* Append a link to the next page of a list: `path`, which ends in "page_token=", and the token; ""
+ * for none. `path` is markup. */
+void wpk_page_next(struct wpk_buf *out, const char *path, const char *token);
+
+/* ---- pages without data */
+
+/* The page on which a token is pasted; `problem`: why the last one was not taken; "": none yet. */
+void wpk_page_sign_in(struct wpk_buf *out, const char *problem);
+void wpk_page_problem(struct wpk_buf *out, int status, const char *text);
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The search of an operator: how it converged, how trials ended, the best of them, and a page of
+ * all. */
+#include "coordinator/pages/pages.h"
+
+#include "common/chart.h"
+#include "common/format.h"
+#include "common/json.h"
+#include "common/markup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BEST_SHOWN 10
+#define ALGORITHM_SIZE 64
+
+/* ---- the chart */
+
+struct series {
+    char names[WPK_CHART_SERIES_MAX][ALGORITHM_SIZE];
+    struct wpk_chart_point points[WPK_CURVE_BUCKETS_MAX];
+};
+
+/* The index of the candidate's algorithm, the value of that gene. */
+static int find_series(struct series *series, struct wpk_chart *chart, const char *candidate)
+{
+    static const char gene[] = " algorithm=";
+    char name[ALGORITHM_SIZE] = "several sites";
+    const char *at = strstr(candidate, gene);
+    if (at != NULL) {
+        at += sizeof gene - 1;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, " "), at);
+    }
+    int i = 0;
+    while (i < chart->series_count && strcmp(series->names[i], name) != 0) {
+        i++;
+    }
+    if (i == chart->series_count && i < WPK_CHART_SERIES_MAX) {
+        memcpy(series->names[i], name, sizeof name);
+        chart->series[i] = series->names[i];
+        chart->series_count++;
+    }
+    return i < WPK_CHART_SERIES_MAX ? i : WPK_CHART_SERIES_MAX - 1;
+}
+
+static int compare_x(const void *a, const void *b)
+{
+    const struct wpk_chart_point *x = a, *y = b;
+    return (x->x > y->x) - (x->x < y->x);
+}
+
+static void put_chart(struct wpk_buf *out, const struct wpk_page_job_view *view)
+{
+    const struct wpk_page_curve *curve = view->curve;
+    const struct wpk_api_op *op = &view->job->ops[view->op];
+    struct series *series = calloc(1, sizeof *series);
+    WPK_ASSERT(series != NULL);
+    struct wpk_chart chart = {.title = op->name,
+                              .x_name = view->by_seconds ? "seconds since the search began"
+                                                         : "candidates asked for",
+                              .points = series->points,
+                              .vendor_us = (double)op->baseline.time.median_ns / 1e3,
+                              .notes_title = "outcomes"};
+    for (int i = 0; i < curve->point_count; i++) {
+        const struct wpk_page_point *point = &curve->points[i];
+        double x = view->by_seconds ? point->at_s : (double)point->ask;
+        x = x > 0 ? x : 0;
+        series->points[chart.count++] = (struct wpk_chart_point){
+            x, (double)point->best_ns / 1e3, find_series(series, &chart, point->candidate), NULL};
+        chart.x_most = x > chart.x_most ? x : chart.x_most;
+    }
+    qsort(series->points, (size_t)chart.count, sizeof series->points[0], compare_x);
+    for (int i = 0; i < curve->outcome_count && i < WPK_CHART_NOTES_MAX; i++) {
+        snprintf(chart.notes[chart.note_count++], sizeof chart.notes[0], "%llu %s",
+                 (unsigned long long)curve->outcomes[i].count, curve->outcomes[i].outcome);
+    }
+    wpk_chart_draw(&chart, out);
+    free(series);
+}
+
+static void put_axis_link(struct wpk_buf *out, const struct wpk_page_job_view *view)
+{
+    wpk_markup_raw(out, "<p>Marks are the best of each stretch of trials. <a href=\"job?id=");
+    wpk_markup_url(out, view->job->id);
+    wpk_markup_raw(out, "&amp;op=");
+    wpk_markup_url(out, view->job->ops[view->op].name);
+    wpk_markup_raw(out, view->by_seconds ? "\">By trials</a></p>\n"
+                                         : "&amp;axis=seconds\">By seconds</a></p>\n");
+}
+
+/* ---- tables */
+
+static int compare_time(const void *a, const void *b)
+{
+    const struct wpk_page_point *const *x = a, *const *y = b;
+    return ((*x)->best_ns > (*y)->best_ns) - ((*x)->best_ns < (*y)->best_ns);
+}
+
+static void put_best(struct wpk_buf *out, const struct wpk_page_curve *curve)
+{
+    const struct wpk_page_point *order[WPK_CURVE_BUCKETS_MAX];
+    for (int i = 0; i < curve->point_count; i++) {
+        order[i] = &curve->points[i];
+    }
+    qsort(order, (size_t)curve->point_count, sizeof order[0], compare_time);
+    wpk_page_begin_table(out, "best", "The best of their stretches", "#Ask|#Time|Candidate");
+    for (int i = 0; i < curve->point_count && i < BEST_SHOWN; i++) {
+        const struct wpk_api_time time = {.median_ns = order[i]->best_ns};
+        wpk_markup_raw(out, "<tr>");
+        wpk_page_cell_count(out, (int64_t)order[i]->ask);
+        wpk_page_cell_time(out, &time);
+        wpk_page_cell(out, order[i]->candidate);
+        wpk_markup_raw(out, "</tr>\n");
+    }
+    wpk_page_end_table(out);
+    if (curve->point_count > 1) {
+        wpk_markup(out, "<p>Spread: the slowest of these stretches took %.1f times the best.</p>\n",
+                   (double)order[curve->point_count - 1]->best_ns / (double)order[0]->best_ns);
+    }
+}
+
+static void put_outcomes(struct wpk_buf *out, const struct wpk_page_curve *curve)
+{
+    wpk_page_begin_table(out, "outcomes", "How trials ended", "Outcome|#Trials|The last one's log");
+    for (int i = 0; i < curve->outcome_count; i++) {
+        wpk_markup_raw(out, "<tr>");
+        wpk_markup(out, "<td>%s</td>", curve->outcomes[i].outcome);
+        wpk_page_cell_count(out, (int64_t)curve->outcomes[i].count);
+        wpk_page_cell(out, curve->outcomes[i].log);
+        wpk_markup_raw(out, "</tr>\n");
+    }
+    wpk_page_end_table(out);
+}
+
+void wpk_page_curve(struct wpk_buf *out, const struct wpk_page_job_view *view)
+{
+    wpk_markup(out, "<h2>Search of <bdi>%s</bdi></h2>\n", view->job->ops[view->op].name);
+    if (view->curve->outcome_count == 0) {
+        wpk_markup_raw(out, "<p>No trial of it has ended.</p>\n");
+        return;
+    }
+    if (view->curve->point_count > 0) {
+        put_chart(out, view);
+        if (!view->is_report) {
+            put_axis_link(out, view);
+        }
+        put_best(out, view->curve);
+    }
+    put_outcomes(out, view->curve);
+}
+
+/* ---- trials */
+
+static const char *text_of(struct wpk_json_reader *r, const char *key)
+{
+    return wpk_json_kind_of(r, key) == WPK_JSON_STRING
+               ? wpk_json_get_text(r, key, WPK_JSON_SIZE_MAX_DEFAULT)
+               : "";
+}
+
+static int64_t int_of(struct wpk_json_reader *r, const char *key)
+{
+    return wpk_json_kind_of(r, key) == WPK_JSON_NUMBER
+               ? wpk_json_get_int(r, key, -1, WPK_JSON_INT_MAX)
+               : 0;
+}
+
+/* The first line of a text.   shape  out [size] */
+static const char *first_line(const char *text, char *out, size_t size)
+{
+    snprintf(out, size, "%.*s", (int)strcspn(text, "\n"), text);
+    return out;
+}
+
+static void put_trial(struct wpk_buf *out, struct wpk_json_reader *r)
+{
+    struct wpk_api_time time = {0};
+    char line[WPK_MARKUP_VALUE_MAX + 8];
+    int64_t index = int_of(r, "index");
+    bool censored =
+        wpk_json_kind_of(r, "censored") == WPK_JSON_BOOL && wpk_json_get_bool(r, "censored");
+    if (wpk_json_kind_of(r, "time_ns") == WPK_JSON_OBJECT) {
+        wpk_json_enter(r, "time_ns");
+        time.median_ns = (uint64_t)int_of(r, "median");
+        time.mad_ns = (uint64_t)int_of(r, "mad");
+        wpk_json_leave(r);
+    }
+    int64_t spilled = 0;
+    if (wpk_json_kind_of(r, "launch") == WPK_JSON_OBJECT) {
+        wpk_json_enter(r, "launch");
+        spilled = int_of(r, "local_bytes");
+        wpk_json_leave(r);
+    }
+    wpk_markup_raw(out, "<tr>");
+    if (index < 0) {
+        wpk_markup_raw(out, "<td class=\"n\">-</td>");
+    } else {
+        wpk_page_cell_count(out, index);
+    }
+    wpk_markup(out, "<td>%s</td>", text_of(r, "provider"));
+    wpk_markup(out, "<td>%s</td>", censored ? "raced out" : text_of(r, "outcome"));
+    wpk_page_cell_time(out, &time);
+    wpk_page_cell(out, text_of(r, "candidate"));
+    first_line(text_of(r, "log"), line, sizeof line);
+    if (spilled > 0 && line[0] == '\0') {
+        snprintf(line, sizeof line, "%lld bytes of registers spilled", (long long)spilled);
+    }
+    wpk_page_cell(out, line);
+    wpk_markup_raw(out, "</tr>\n");
+}
+
+void wpk_page_trials(struct wpk_buf *out, const struct wpk_page_job_view *view)
+{
+    struct wpk_json_reader *r = NULL;
+    struct wpk_buf path = {0};
+    if (wpk_json_open(wpk_buf_text(view->trials), view->trials->size, WPK_BUF_SIZE_MAX_DEFAULT, &r,
+                      NULL) != WPK_OK) {
+        return;
+    }
+    wpk_markup_raw(out, "<h2>Trials</h2>\n");
+    wpk_page_begin_table(out, "trials", "In the order in which they were asked for",
+                         "#Ask|Provider|Outcome|#Time|Candidate|Log");
+    wpk_json_enter_array(r, "trials");
+    while (wpk_json_next(r)) {
+        put_trial(out, r);
+    }
+    wpk_json_leave(r);
+    wpk_page_end_table(out);
+    wpk_markup_raw(&path, "job?id=");
+    wpk_markup_url(&path, view->job->id);
+    wpk_markup_raw(&path, "&amp;op=");
+    wpk_markup_url(&path, view->job->ops[view->op].name);
+    wpk_markup_raw(&path, "&amp;page_token=");
+    wpk_page_next(out, wpk_buf_text(&path), view->is_report ? "" : text_of(r, "next_page_token"));
+    wpk_buf_fini(&path);
+    wpk_json_close(r);
+}

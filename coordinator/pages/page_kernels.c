@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Served kernels, and jobs side by side. */
+#include "coordinator/pages/pages.h"
+
+#include "common/markup.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *or_empty(const char *text)
+{
+    return text != NULL ? text : "";
+}
+
+/* The origin of a kernel: our generator, a vendor, or the fallback. */
+static const char *origin_of(const struct wpk_api_kernel *kernel)
+{
+    const char *provider = or_empty(kernel->served.provider);
+    return strcmp(provider, "plain") == 0                 ? "fallback"
+           : or_empty(kernel->served.artifact)[0] == '\0' ? "vendor"
+                                                          : "ours";
+}
+
+static void put_kernel(struct wpk_buf *out, const struct wpk_api_kernel *kernel)
+{
+    char error[48];
+    snprintf(error, sizeof error, "%s, %.2g× direct", kernel->accuracy, kernel->times_direct);
+    wpk_markup(out, "<tr><td>%s</td>", kernel->id);
+    wpk_page_cell(out, kernel->op);
+    wpk_markup(out, "<td>%s%s</td>", origin_of(kernel), kernel->pinned ? ", pinned" : "");
+    wpk_page_cell(out, or_empty(kernel->served.provider));
+    wpk_page_cell(out, or_empty(kernel->served.algorithm));
+    wpk_page_cell_time(out, &kernel->served.time);
+    wpk_page_cell_time(out, &kernel->baseline.time);
+    wpk_page_cell_ratio(out, kernel->speedup);
+    wpk_page_cell(out, kernel->times_direct < 0 ? kernel->accuracy : error);
+    wpk_markup(out, "<td>%s</td>", kernel->conditions);
+    wpk_markup(out, "<td class=\"n\">%d</td>", kernel->threads);
+    wpk_page_cell(out, kernel->device);
+    wpk_markup_raw(out, "</tr>\n");
+}
+
+void wpk_page_kernels(struct wpk_buf *out, const struct wpk_api_kernel *kernels, int count,
+                      const char *next)
+{
+    const struct wpk_page page = {.title = "Kernels", .here = "kernels", .is_live = true};
+    wpk_page_begin(out, &page);
+    wpk_markup_raw(out, "<h1>Kernels</h1>\n");
+    if (count == 0) {
+        wpk_markup_raw(out, "<p>None is served yet.</p>\n");
+    } else {
+        wpk_page_begin_table(out, "kernels", "Served, newest first",
+                             "Kernel|Operator|From|Provider|Algorithm|#Time|#Vendor|#Speedup|"
+                             "Accuracy|Conditions|#Threads|Device");
+        for (int i = 0; i < count; i++) {
+            put_kernel(out, &kernels[i]);
+        }
+        wpk_page_end_table(out);
+    }
+    wpk_page_next(out, "kernels?page_token=", next);
+    wpk_markup_raw(out, "<h2>Commands</h2>\n");
+    wpk_page_command(out, "kernels pin", "KERNEL", "serves one whatever searches find");
+    wpk_page_command(out, "kernels revoke", "KERNEL", "takes one back");
+    wpk_page_end(out, &page);
+}
+
+/* ---- jobs side by side */
+
+static const struct wpk_api_op *find_op(const struct wpk_api_job *job, const char *name)
+{
+    for (int i = 0; i < job->op_count; i++) {
+        if (strcmp(job->ops[i].name, name) == 0) {
+            return &job->ops[i];
+        }
+    }
+    return NULL;
+}
+
+static void put_pair(struct wpk_buf *out, const char *name, const struct wpk_api_op *left,
+                     const struct wpk_api_op *right)
+{
+    static const struct wpk_api_op none;
+    left = left != NULL ? left : &none;
+    right = right != NULL ? right : &none;
+    double a = (double)left->best.time.median_ns, b = (double)right->best.time.median_ns;
+    wpk_markup_raw(out, "<tr>");
+    wpk_page_cell(out, name);
+    wpk_page_cell_time(out, &left->best.time);
+    wpk_page_cell_time(out, &right->best.time);
+    wpk_page_cell_ratio(out, a > 0 && b > 0 ? a / b : 0);
+    wpk_page_cell(out, or_empty(left->best.candidate));
+    wpk_page_cell(out, or_empty(right->best.candidate));
+    wpk_markup_raw(out, "</tr>\n");
+}
+
+static const char *schedule_of(const struct wpk_api_job *job, const char *name)
+{
+    for (int i = 0; i < job->kernel_count; i++) {
+        if (strcmp(job->kernels[i].name, name) == 0) {
+            return or_empty(job->kernels[i].schedule);
+        }
+    }
+    return "";
+}
+
+static void put_schedules(struct wpk_buf *out, const struct wpk_api_job *left,
+                          const struct wpk_api_job *right)
+{
+    char id[24];
+    for (int i = 0; i < left->op_count && i < 2; i++) {
+        snprintf(id, sizeof id, "left%d", i);
+        wpk_page_fold(out, id, "Schedule of the first", schedule_of(left, left->ops[i].name));
+        snprintf(id, sizeof id, "right%d", i);
+        wpk_page_fold(out, id, "Schedule of the second", schedule_of(right, left->ops[i].name));
+    }
+}
+
+void wpk_page_compare(struct wpk_buf *out, const struct wpk_api_job *left,
+                      const struct wpk_api_job *right)
+{
+    const struct wpk_page page = {.title = "Two jobs", .here = "./"};
+    wpk_page_begin(out, &page);
+    wpk_markup(out, "<h1><bdi>%s</bdi> beside <bdi>%s</bdi></h1>\n", left->name, right->name);
+    wpk_page_begin_table(out, "pairs", "Operators by their names",
+                         "Operator|#First|#Second|#First over second|Best of the first|Best of the "
+                         "second");
+    for (int i = 0; i < left->op_count && i < 128; i++) {
+        put_pair(out, left->ops[i].name, &left->ops[i], find_op(right, left->ops[i].name));
+    }
+    for (int i = 0; i < right->op_count && i < 128; i++) {
+        if (find_op(left, right->ops[i].name) == NULL) {
+            put_pair(out, right->ops[i].name, NULL, &right->ops[i]);
+        }
+    }
+    wpk_page_end_table(out);
+    put_schedules(out, left, right);
+    wpk_page_end(out, &page);
+}

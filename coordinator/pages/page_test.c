@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hostile names come out as text on every page. */
+#include "coordinator/pages/pages.h"
+
+#include "coordinator/state/model.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define PAGE_SIZE_MAX ((size_t)150 * 1000)
+
+static char long_name[65537];
+
+static const char *const hostile[] = {"<script>alert(1)</script>",
+                                      "\"><img src=x onerror=alert(1)>",
+                                      "'; </textarea></title></style><svg/onload=x>",
+                                      "gnp.\xe2\x80\xae"
+                                      "exe \xe2\x81\xa6",
+                                      "\xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d",
+                                      "\xff\xfe\xc3(\x1b[31m",
+                                      long_name};
+
+#define HOSTILE_COUNT (int)(sizeof hostile / sizeof hostile[0])
+
+/* Tags of a page are ours, and what a name holds is none of them. */
+static void expect_text(const struct wpk_buf *page)
+{
+    const char *text = wpk_buf_text(page);
+    assert_int_equal(wpk_buf_status(page), WPK_OK);
+    assert_true(page->size < PAGE_SIZE_MAX);
+    static const char *const never[] = {"<script>", "<img",         "<svg/",
+                                        "\x1b",     "\xe2\x80\xae", "\xff"};
+    for (size_t i = 0; i < sizeof never / sizeof never[0]; i++) {
+        assert_null(strstr(text, never[i]));
+    }
+    assert_non_null(strstr(text, "</html>"));
+    assert_null(strstr(text, " style="));
+    assert_null(strstr(text, "javascript:"));
+    assert_null(strstr(text, "href=\"/"));
+}
+
+static struct wpk_api_kernel make_kernel(const char *name)
+{
+    return (struct wpk_api_kernel){
+        .id = "k1",
+        .name = name,
+        .fingerprint = name,
+        .served = {.provider = name,
+                   .algorithm = name,
+                   .candidate = name,
+                   .artifact = name,
+                   .time = {1000, 900, 10}},
+        .accuracy = name,
+        .conditions = name,
+        .op = name,
+        .schedule = name,
+        .device = name,
+        .environment = name,
+        .created = name,
+        .flops = 1e6,
+        .peak_flops_per_s = 1e10,
+        .threads = 1,
+    };
+}
+
+static struct wpk_api_job make_job(const char *name, struct wpk_api_op *op,
+                                   struct wpk_api_kernel *kernel)
+{
+    *op = (struct wpk_api_op){.name = name,
+                              .phase = name,
+                              .reason = name,
+                              .measured = 3,
+                              .wanted = 4,
+                              .best = kernel->served,
+                              .baseline = {.time = {2000, 1900, 10}}};
+    return (struct wpk_api_job){.id = name,
+                                .name = name,
+                                .owner = name,
+                                .state = name,
+                                .reason = name,
+                                .created = name,
+                                .ops = op,
+                                .op_count = 1,
+                                .kernels = kernel,
+                                .kernel_count = 1};
+}
+
+static void show_job(const char *name, bool is_report, struct wpk_buf *out)
+{
+    struct wpk_api_op op;
+    struct wpk_api_kernel kernel = make_kernel(name);
+    struct wpk_api_job job = make_job(name, &op, &kernel);
+    struct wpk_buf trials = {0};
+    struct wpk_page_curve *curve = calloc(1, sizeof *curve);
+    assert_non_null(curve);
+    for (int i = 0; i < WPK_CURVE_BUCKETS_MILLION; i++) {
+        curve->points[i] = (struct wpk_page_point){(uint64_t)i, 1000 + (uint64_t)i, i, name};
+    }
+    curve->point_count = WPK_CURVE_BUCKETS_MILLION;
+    curve->outcomes[0] = (struct wpk_page_outcome){name, 7, name};
+    curve->outcome_count = 1;
+    wpk_buf_append_text(
+        &trials, "{\"trials\":[{\"index\":3,\"provider\":\"<script>\",\"outcome\":\"ok\","
+                 "\"candidate\":\"<img src=x>\",\"log\":\"</td><script>\\nmore\",\"time_ns\":"
+                 "{\"median\":10,\"min\":9,\"mad\":1}}],\"next_page_token\":\"0.\\\"4\"}");
+    const struct wpk_page_job_view view = {
+        .job = &job, .curve = curve, .trials = &trials, .is_report = is_report};
+    wpk_page_job(out, &view);
+    wpk_buf_fini(&trials);
+    free(curve);
+}
+
+static void test_hostile_names_are_text(void **state)
+{
+    (void)state;
+    memset(long_name, 'x', sizeof long_name - 1);
+    for (int i = 0; i < HOSTILE_COUNT; i++) {
+        struct wpk_buf out = {0};
+        struct wpk_api_op op;
+        struct wpk_api_kernel kernel = make_kernel(hostile[i]);
+        struct wpk_api_job job = make_job(hostile[i], &op, &kernel);
+        wpk_page_jobs(&out, &job, 1, "", hostile[i][0] == 'x' ? "" : hostile[i]);
+        expect_text(&out);
+        wpk_buf_reset(&out);
+        wpk_page_kernels(&out, &kernel, 1, "");
+        expect_text(&out);
+        wpk_buf_reset(&out);
+        wpk_page_compare(&out, &job, &job);
+        expect_text(&out);
+        wpk_buf_reset(&out);
+        show_job(hostile[i], false, &out);
+        expect_text(&out);
+        wpk_buf_reset(&out);
+        wpk_page_sign_in(&out, hostile[i]);
+        expect_text(&out);
+        wpk_buf_reset(&out);
+        wpk_page_problem(&out, 404, hostile[i]);
+        expect_text(&out);
+        wpk_buf_fini(&out);
+    }
+}
+
+static void test_a_report_needs_nothing_else(void **state)
+{
+    (void)state;
+    struct wpk_buf out = {0};
+    show_job("a", true, &out);
+    const char *text = wpk_buf_text(&out);
+    assert_non_null(strstr(text, "<style>"));
+    assert_non_null(strstr(text, "<svg"));
+    assert_null(strstr(text, "<link"));
+    assert_null(strstr(text, "<script"));
+    assert_null(strstr(text, "href="));
+    wpk_buf_fini(&out);
+}
+
+static void test_the_fleet_lists_what_is_wrong(void **state)
+{
+    (void)state;
+    struct wpk_buf out = {0};
+    struct wpk_timing_class timing = {.text = "cpu/<b>\nenvironment\nx"};
+    struct wpk_worker_class class = {.timing = &timing, .worker_count = 2, .available_count = 1};
+    struct wpk_worker good = {.peer = 1, .polling = true, .worker_class = &class};
+    struct wpk_worker bad = {.peer = 1, .polling = true, .worker_class = &class};
+    snprintf(good.hello.name, sizeof good.hello.name, "fine");
+    snprintf(bad.hello.name, sizeof bad.hello.name, "<script>x</script>");
+    snprintf(bad.failure, sizeof bad.failure, "no <compiler>");
+    struct wpk_worker *workers[] = {&good, &bad};
+    struct wpk_worker_class *classes[] = {&class};
+    struct wpk_coordinator *c = calloc(1, sizeof *c);
+    assert_non_null(c);
+    c->workers = workers;
+    c->worker_count = 2;
+    c->worker_classes = classes;
+    c->worker_class_count = 1;
+    wpk_page_fleet(&out, c, 1);
+    expect_text(&out);
+    assert_non_null(strstr(wpk_buf_text(&out), "no &lt;compiler&gt;"));
+    assert_null(strstr(wpk_buf_text(&out), "fine"));
+    wpk_buf_fini(&out);
+    free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hostile_names_are_text),
+        cmocka_unit_test(test_a_report_needs_nothing_else),
+        cmocka_unit_test(test_the_fleet_lists_what_is_wrong),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pages that show data: each function appends a whole page, and borrows its arguments. */
+#ifndef WPK_COORDINATOR_PAGES_PAGES_H
+#define WPK_COORDINATOR_PAGES_PAGES_H
+
+#include "coordinator/pages/page.h"
+#include "coordinator/store/history_curve.h"
+
+/* The list of jobs, with the first of `next`, the token of the next page; "": the last page. */
+void wpk_page_jobs(struct wpk_buf *out, const struct wpk_api_job *jobs, int count,
+                   const char *state, const char *next);
+
+/* The mean of the operators' speedups over their vendors, geometric; 0: none has both times. */
+double wpk_page_speedup(const struct wpk_api_job *job);
+
+/* The point of a curve, with copies of its texts. */
+struct wpk_page_point {
+    uint64_t ask;
+    uint64_t best_ns;
+    double at_s;
+    const char *candidate;
+};
+
+struct wpk_page_outcome {
+    const char *outcome;
+    uint64_t count;
+    const char *log; /* its first line */
+};
+
+#define WPK_PAGE_OUTCOMES_MAX 16
+
+/* The sums of an operator's search. */
+struct wpk_page_curve {
+    struct wpk_page_point points[WPK_CURVE_BUCKETS_MAX]; /* [point_count], with a time */
+    int point_count;
+    struct wpk_page_outcome outcomes[WPK_PAGE_OUTCOMES_MAX]; /* [outcome_count] */
+    int outcome_count;
+    uint64_t ended_count;
+};
+
+struct wpk_page_job_view {
+    const struct wpk_api_job *job;
+    int op;                             /* the operator that is shown in full */
+    const struct wpk_page_curve *curve; /* of that */
+    bool by_seconds;                    /* the chart's axis; else by asks */
+    const struct wpk_buf *trials;       /* the answer of GET .../trials; NULL: none */
+    bool is_report;
+};
+
+void wpk_page_job(struct wpk_buf *out, const struct wpk_page_job_view *view);
+/* The parts of a job's page that are about one operator. */
+void wpk_page_curve(struct wpk_buf *out, const struct wpk_page_job_view *view);
+void wpk_page_trials(struct wpk_buf *out, const struct wpk_page_job_view *view);
+
+void wpk_page_kernels(struct wpk_buf *out, const struct wpk_api_kernel *kernels, int count,
+                      const char *next);
+
+/* Two jobs side by side, by the names of their operators. */
+void wpk_page_compare(struct wpk_buf *out, const struct wpk_api_job *left,
+                      const struct wpk_api_job *right);
+
+struct wpk_coordinator;
+/* The fleet, the queue, shares and health.   thread  the loop's */
+void wpk_page_fleet(struct wpk_buf *out, const struct wpk_coordinator *coordinator,
+                    uint64_t now_ns);
+
+#endif

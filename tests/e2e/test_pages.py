@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages of a wpkd: policy, ETags, cookies, relative URLs, hostile names, the report, the dashboard's port."""
+import http.client
+import re
+
+from lib import Service, UnixConnection, check, main, need, small_job, wait_for
+from port import Port, free_port
+
+PAGES = ("/ui/", "/ui/kernels", "/ui/fleet")
+HOSTILE = "<script>alert(1)</script>\u202e\u05d0"
+
+
+def get(connection, path, **headers):
+    connection.request("GET", path, headers={k.replace("_", "-"): v for k, v in headers.items()})
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode(), {k.lower(): v for k, v in answer.getheaders()}
+
+
+def visit(service, path, **headers):
+    connection = UnixConnection(service.socket)
+    found = get(connection, path, **headers)
+    connection.close()
+    return found
+
+
+def check_page(path, status, text, headers):
+    check(status == 200 and headers["content-type"].startswith("text/html"), "%s is a page" % path, status, text)
+    policy = headers["content-security-policy"]
+    check("default-src 'none'" in policy and "require-trusted-types-for 'script'" in policy
+          and "unsafe" not in policy, "a strict policy", policy)
+    check(len(text) < 150000, "its size", len(text))
+    links = re.findall(r'(?:href|src|action)="([^"]*)"', text)
+    check(links and not any(link.startswith(("/", "http:", "https:", "//")) for link in links),
+          "relative URLs, so that a proxy's prefix works", links)
+    check("<script>" not in text and " style=" not in text and " onclick" not in text, "nothing inline")
+
+
+def done_job(box, service):
+    job = small_job(name=HOSTILE)
+    identifier = service.ask("POST", "/v1/jobs", job)[1]["id"]
+    wait_for("the job ends", lambda: service.ask("GET", "/v1/jobs/" + identifier)[1]["state"] == "done", 120)
+    return identifier
+
+
+def test_pages_of_a_job(box):
+    need("wpkd", "wpk-worker", "wpk-runner")
+    service = Service(box)
+    service.add_worker()
+    job = done_job(box, service)
+    second = done_job(box, service)
+    paths = PAGES + ("/ui/job?id=" + job, "/ui/job?id=%s&op=small&axis=seconds" % job,
+                     "/ui/compare?a=%s&b=%s" % (job, second))
+    for path in paths:
+        check_page(path, *visit(service, path))
+    page = visit(service, "/ui/job?id=" + job)[1]
+    check("&lt;script&gt;alert(1)" in page and "\u202e" not in page, "a hostile name is text")
+    check("<svg" in page and 'class="best"' in page, "how the search converged")
+    outcomes = page[page.index('<table id="outcomes"'):]
+    counts = [int(n) for n in re.findall(r'<td class="n">(\d+)</td>', outcomes[:outcomes.index("</table>")])]
+    check(sum(counts) == 6, "each trial of the budget is counted once", counts)
+    check(visit(service, "/ui/job?id=j0000000000000000")[0] == 404, "no such job")
+    check(visit(service, "/ui/job?id=%s&op=none" % job)[0] == 404, "no such operator")
+    check(visit(service, "/ui/nonsense")[0] == 404, "no such page")
+    report = box.path("report.html")
+    box.ctl("report", job, "-o", report, "--server", service.url)
+    with open(report, encoding="utf-8") as file:
+        text = file.read()
+    check("<style>" in text and "<svg" in text and not re.search(r"\b(src|href)=", text) and "<script" not in text,
+          "a report needs nothing else")
+    box.ctl("report", job, "--server", service.url, want=2)
+    box.ctl("report", "j0000000000000000", "-o", report, "--server", service.url, want=4)
+    service.stop()
+
+
+def test_a_page_that_has_not_changed_is_not_sent_again(box):
+    need("wpkd")
+    service = Service(box)
+    for path in ("/ui/", "/ui/kernels", "/ui/style.css", "/ui/script.js"):
+        status, text, headers = visit(service, path)
+        check(status == 200 and text and headers["etag"], "%s has a name" % path, headers)
+        status, text, _ = visit(service, path, If_None_Match=headers["etag"])
+        check(status == 304 and not text, "not twice", status, text)
+    service.stop()
+
+
+def test_signing_in(box):
+    """A pasted token becomes a cookie, which reads pages, nothing else, while its token is valid."""
+    need("wpkd")
+    port = free_port()
+    service = Port(box, config={"http": {"listen": [{"address": "unix:" + box.path("http.sock")},
+                                                    {"address": "127.0.0.1:%d" % port}]}})
+    made = service.ask("POST", "/v1/tokens", {"owner": "ann", "roles": ["admin"]})[1]
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+
+    def ask(method, path, body=None, **headers):
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode(), {k.lower(): v for k, v in answer.getheaders()}
+
+    status, _, headers = ask("GET", "/ui/job?id=x")
+    check(status == 303 and headers["location"] == "sign-in", "to the sign-in beside it", status, headers)
+    status, text, headers = ask("GET", "/ui/sign-in")
+    check_page("/ui/sign-in", status, text, headers)
+    check(ask("GET", "/ui/style.css")[0] == 200, "its style")
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    status, text, _ = ask("POST", "/ui/sign-in", "token=wrong", **form)
+    check(status == 403 and "no such token" in text, "a wrong token", status, text)
+    status, _, headers = ask("POST", "/ui/sign-in", "token=" + made["secret"], **form)
+    cookie = headers.get("set-cookie", "")
+    check(status == 303 and "HttpOnly" in cookie and "SameSite=Strict" in cookie and "Max-Age=43200" in cookie
+          and made["secret"] not in cookie and "Path" not in cookie, "a cookie", status, cookie)
+    cookie = {"Cookie": "other=1; " + cookie.split(";")[0]}
+    check(ask("GET", "/ui/sign-in?signed=1")[1].find("keeps no cookie") > 0, "a browser without cookies is told")
+    check(ask("GET", "/ui/sign-in?signed=1", **cookie)[0] == 303, "one that has it goes on")
+    for path in PAGES:
+        check_page(path, *ask("GET", path, **cookie))
+    check(ask("GET", "/v1/jobs", **cookie)[0] == 401, "not for the API")
+    check(ask("POST", "/v1/jobs", "{}", **cookie)[0] == 401, "not for changes")
+    check(ask("GET", "/ui/", Cookie="wpk=" + "0" * 64)[0] == 303, "not another one")
+    service.ask("DELETE", "/v1/tokens/" + made["id"])
+    check(ask("GET", "/ui/", **cookie)[0] == 303, "it dies with its token")
+    connection.close()
+    service.stop()
+
+
+def test_the_dashboard(box):
+    """A port of this machine, whose ticket is taken once."""
+    need("wpkd")
+    service = Service(box)
+    dashboard = box.start("wpkctl", "dashboard", "--server", service.url)
+    url = wait_for("its URL", lambda: re.search(r"http://127.0.0.1:(\d+)(/ui/\?ticket=\w+)",
+                                                dashboard.text(dashboard.out)), 30)
+    port, ticket = int(url.group(1)), url.group(2)
+
+    def ask(path, **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        found = get(connection, path, **headers)
+        connection.close()
+        return found
+
+    check(ask("/ui/")[0] == 403, "not without the ticket")
+    check(ask(ticket, Host="evil.example")[0] == 403, "not by another name")
+    status, _, headers = ask(ticket)
+    cookie = {"Cookie": headers["set-cookie"].split(";")[0]}
+    check(status == 303 and ask(ticket)[0] == 403, "the ticket is taken once")
+    for path in PAGES:
+        status, text, headers = ask(path, **cookie)
+        check_page(path, status, text, headers)
+    status, text, _ = ask("/ui/kernels", If_None_Match=ask("/ui/kernels", **cookie)[2]["etag"], **cookie)
+    check(status == 304 and not text, "ETags pass")
+    status, _, headers = ask("/v1/jobs", **cookie)
+    check(status == 303, "pages only", status, headers)
+    dashboard.popen.terminate()
+    check(dashboard.wait(30)[0] == 0, "it ends when told to")
+    service.stop()
+
+
+if __name__ == "__main__":
+    main(globals())
