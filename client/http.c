@@ -108,6 +108,20 @@ static size_t keep_body(char *data, size_t size, size_t count, void *user)
     return wpk_buf_status(body) == WPK_OK ? size * count : 0;
 }
 
+/* One line of the answer's head. */
+static size_t keep_header(char *line, size_t size, size_t count, void *user)
+{
+    static const char *const kept[] = {
+        "Content-Type:", "Content-Security-Policy:", "ETag:", "Location:", "Referrer-Policy:"};
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        size_t name = strlen(kept[i]);
+        if (size * count > name && strncasecmp(line, kept[i], name) == 0) {
+            wpk_buf_append(user, line, size * count);
+        }
+    }
+    return size * count;
+}
+
 /* libcurl's codes as ours: the one table of this translation. */
 static wpk_err translate(CURLcode code)
 {
@@ -165,6 +179,9 @@ static bool make_headers(const struct wpk_http *http, const struct wpk_http_clie
     }
     if (made && request->idempotency_key != NULL) {
         made = add_header(headers, "Idempotency-Key", request->idempotency_key);
+    }
+    if (made && request->if_none_match != NULL && request->if_none_match[0] != '\0') {
+        made = add_header(headers, "If-None-Match", request->if_none_match);
     }
     wpk_buf_fini(&bearer);
     return made;
@@ -278,6 +295,10 @@ wpk_err wpk_http_send(struct wpk_http *http, const struct wpk_http_client_reques
         return WPK_ENOMEM;
     }
     set_options(http, request, &reply->body, why);
+    if (request->wants_page_headers) {
+        curl_easy_setopt(http->curl, CURLOPT_HEADERFUNCTION, keep_header);
+        curl_easy_setopt(http->curl, CURLOPT_HEADERDATA, &reply->page_headers);
+    }
     curl_easy_setopt(http->curl, CURLOPT_URL, url);
     curl_easy_setopt(http->curl, CURLOPT_HTTPHEADER, headers);
     CURLcode code = curl_easy_perform(http->curl);
@@ -300,6 +321,7 @@ void wpk_http_reply_fini(struct wpk_http_reply *reply)
 {
     if (reply != NULL) {
         wpk_buf_fini(&reply->body);
+        wpk_buf_fini(&reply->page_headers);
         reply->status = 0;
     }
 }

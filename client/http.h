@@ -14,7 +14,8 @@ struct wpk_http;
 struct wpk_http_reply {
     int status;          /* 200, 404, ... */
     bool reached;        /* the connection was accepted, so the request may have been read */
-    struct wpk_buf body; /* owned by the reply's holder */
+    struct wpk_buf body; /* owned by the reply's holder, as is the next */
+    struct wpk_buf page_headers; /* lines that a browser needs, if the request asked for them */
 };
 
 struct wpk_http_client_options {
@@ -37,8 +38,10 @@ void wpk_http_close(struct wpk_http *http);
 
 struct wpk_http_client_request {
     const char *path;
-    const char *body;            /* JSON to POST; NULL: none */
-    const char *method;          /* NULL: POST with a body, else GET */
+    const char *body;          /* JSON to POST; NULL: none */
+    const char *method;        /* NULL: POST with a body, else GET */
+    const char *if_none_match; /* NULL or "": none */
+    bool wants_page_headers;
     const char *idempotency_key; /* wpkd performs POSTs of the same key once; NULL: none */
 };
 
