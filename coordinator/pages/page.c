@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LONG_TEXT 80                /* bytes: its cell is wide on a phone, too */
 #define FOLD_MAX ((size_t)16 << 10) /* bytes of a foldable text */
 
 const char wpk_page_policy[] =
@@ -93,7 +94,9 @@ void wpk_page_end_table(struct wpk_buf *out)
 
 void wpk_page_cell(struct wpk_buf *out, const char *text)
 {
-    wpk_markup(out, "<td class=\"text\"><bdi>%s</bdi></td>", text);
+    wpk_markup_raw(out, strnlen(text, LONG_TEXT) < LONG_TEXT ? "<td class=\"text\">"
+                                                             : "<td class=\"text long\">");
+    wpk_markup(out, "<bdi>%s</bdi></td>", text);
 }
 
 void wpk_page_cell_time(struct wpk_buf *out, const struct wpk_api_time *time)

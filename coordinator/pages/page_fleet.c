@@ -87,14 +87,16 @@ static void put_faults(struct wpk_buf *out, const struct wpk_coordinator *c, uin
 
 static void put_queue(struct wpk_buf *out, const struct wpk_coordinator *c)
 {
-    wpk_page_begin_table(out, "queue", "Searches that want workers",
-                         "Operator|Device|Strategy|#Work items|#Leased");
-    for (uint32_t i = 0, shown = 0; i < c->search_count && shown < ROWS_MAX; i++) {
+    uint32_t shown = 0;
+    for (uint32_t i = 0; i < c->search_count && shown < ROWS_MAX; i++) {
         const struct wpk_search *search = c->searches[i];
         if (wpk_ready_depth(search) == 0 && search->leased_count == 0) {
             continue;
         }
-        shown++;
+        if (shown++ == 0) {
+            wpk_page_begin_table(out, "queue", "Searches that want workers",
+                                 "Operator|Device|Strategy|#Work items|#Leased");
+        }
         wpk_markup_raw(out, "<tr>");
         wpk_page_cell(out, search->op != NULL ? search->op : "");
         wpk_page_cell(out, search->key.device_class);
@@ -103,7 +105,11 @@ static void put_queue(struct wpk_buf *out, const struct wpk_coordinator *c)
         wpk_page_cell_count(out, search->leased_count);
         wpk_markup_raw(out, "</tr>\n");
     }
-    wpk_page_end_table(out);
+    if (shown > 0) {
+        wpk_page_end_table(out);
+    } else {
+        wpk_markup_raw(out, "<p>No search wants a worker.</p>\n");
+    }
 }
 
 static void put_owners(struct wpk_buf *out, const struct wpk_coordinator *c)

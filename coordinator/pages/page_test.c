@@ -188,12 +188,41 @@ static void test_the_fleet_lists_what_is_wrong(void **state)
     free(c);
 }
 
+/* 10,000 workers, all with a fault. */
+static void test_a_large_fleet_is_a_short_page(void **state)
+{
+    (void)state;
+    enum { COUNT = 10000 };
+    struct wpk_buf out = {0};
+    struct wpk_timing_class timing = {.text = "cpu"};
+    struct wpk_worker_class class = {.timing = &timing};
+    struct wpk_worker *all = calloc(COUNT, sizeof *all);
+    struct wpk_worker **workers = calloc(COUNT, sizeof(struct wpk_worker *));
+    struct wpk_coordinator *c = calloc(1, sizeof *c);
+    assert_true(all != NULL && workers != NULL && c != NULL);
+    for (int i = 0; i < COUNT; i++) {
+        workers[i] = &all[i];
+        all[i].worker_class = &class;
+        memset(all[i].failure, '<', sizeof all[i].failure - 1);
+    }
+    c->workers = workers;
+    c->worker_count = COUNT;
+    wpk_page_fleet(&out, c, 1);
+    assert_true(out.size < PAGE_SIZE_MAX);
+    assert_non_null(strstr(wpk_buf_text(&out), "And 9900 more"));
+    wpk_buf_fini(&out);
+    free(c);
+    free(workers);
+    free(all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hostile_names_are_text),
         cmocka_unit_test(test_a_report_needs_nothing_else),
         cmocka_unit_test(test_the_fleet_lists_what_is_wrong),
+        cmocka_unit_test(test_a_large_fleet_is_a_short_page),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
