@@ -366,6 +366,17 @@ def test_alerts_name_metrics_that_are_there(box):
             check('"%s"' % one in labels, "a label's value", one)
 
 
+def test_the_dashboard_names_metrics_that_are_there(box):
+    del box
+    panels = json.loads(read("deploy/grafana.json"))["panels"]
+    wanted = [target["expr"] for panel in panels for target in panel["targets"]]
+    names = {re.sub("_(bucket|sum|count)$", "", n) for text in wanted for n in re.findall(r"\bwpk_[a-z_]+", text)}
+    check(len(names) > 15 and names <= metric_names(), "known metrics", sorted(names - metric_names()))
+    labels = read("common/metrics.h")
+    for one in {label for text in wanted for label in re.findall(r"by \(([a-z]+)\)", text)} - {"le"}:
+        check('"%s"' % one in labels, "a label", one)
+
+
 def test_alerts_say_what_to_do(box):
     del box
     rules = read("deploy/alerts.yaml").split("- alert: ")[1:]
