@@ -73,8 +73,9 @@ static void survey(struct plot *plot, struct wpk_chart_point *points)
         }
     }
     for (int i = 0; i < chart->note_count; i++) {
-        snprintf(chart->notes[i], sizeof(chart->notes[i]), "%d %s", plot->outcome_count[i],
-                 plot->outcome[i]);
+        char name[sizeof(plot->outcome[0])]; /* apart from the chart, as gcc wants */
+        memcpy(name, plot->outcome[i], sizeof(name));
+        snprintf(chart->notes[i], sizeof(chart->notes[i]), "%d %s", plot->outcome_count[i], name);
     }
 }
 
