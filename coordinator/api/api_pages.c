@@ -3,7 +3,7 @@
  *
  *      request ──▶ page cache ──▶ handlers of the API, sums of the store ──▶ pages/ ──▶ page cache
  *
- * Where a handler needs the loop, the whole page is rendered there. */
+ * A page whose handler needs the loop is rendered on the loop. */
 #include "coordinator/api/api_call.h"
 #include "coordinator/api/api_front.h"
 #include "coordinator/api/page_cache.h"

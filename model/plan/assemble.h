@@ -47,7 +47,7 @@ struct wpk_assemble_parts {
 WPK_MUST_CHECK wpk_err wpk_assemble_plan(const struct wpk_assemble_parts *parts,
                                          struct wpk_buf *out, struct wpk_diag *diag);
 
-/* Where values lie in one block of memory, so that those that live at the same time do not meet. */
+/* Offsets of values in one block of memory: values with overlapping lifetimes do not overlap. */
 
 struct wpk_placement {
     int64_t size;   /* bytes, a multiple of the alignment that the caller wants */

@@ -78,10 +78,10 @@ class Plan:
 
     def _repr_html_(self):
         """Of a notebook: the longest steps with their share of the roofline, and the graph."""
-        from . import _compile
+        from . import _source
 
         try:
-            return _compile.html(self)
+            return _source.html(self)
         except NotFound:
             return "<pre>%s</pre>" % repr(self).replace("<", "&lt;")
 
@@ -100,9 +100,9 @@ class Plan:
 
     def save(self, path):
         """Copy the plan's file."""
-        from . import _compile
+        from . import _source
 
-        _compile.save(self, path)
+        _source.save(self, path)
 
     def profile(self):
         """Time each step, which needs wpkctl.
@@ -112,9 +112,9 @@ class Plan:
         list of dict
             With ``kernel``, ``nodes``, ``time_ns``, ``roofline_ns`` (0: not known) and so on.
         """
-        from . import _compile
+        from . import _source
 
-        return _compile.profile(self)
+        return _source.profile(self)
 
     def report(self, against="onnxruntime", model=None, python=None):
         """Time the plan beside other engines of this Python, in turns, which needs wpkctl.
@@ -136,9 +136,9 @@ class Plan:
         """
         import sys
 
-        from . import _compile
+        from . import _source
 
-        return _compile.report(self, model, against, python or sys.executable)
+        return _source.report(self, model, against, python or sys.executable)
 
     def tune(self, seconds=600):
         """Search on, in the background; when better kernels are there, the next run takes them.
@@ -148,7 +148,7 @@ class Plan:
         threading.Thread
             ``join()`` waits for its end.
         """
-        from . import _compile
+        from . import _source
 
         if self._source is None:
             raise InvalidInput("a plan of woodpecker.compile() can be tuned on; this one is a file alone")
