@@ -267,20 +267,7 @@ static bool bind(const struct wpk_plans *plans, const struct entry *entry, const
 
 static double element(enum wpk_dtype dtype, const void *data, size_t i)
 {
-    switch (dtype) {
-    case WPK_F32:
-        return (double)((const float *)data)[i];
-    case WPK_F64:
-        return ((const double *)data)[i];
-    case WPK_I32:
-        return ((const int32_t *)data)[i];
-    case WPK_I64:
-        return (double)((const int64_t *)data)[i];
-    case WPK_I8:
-        return ((const int8_t *)data)[i];
-    default:
-        return ((const uint8_t *)data)[i];
-    }
+    return dtype == WPK_F32 ? (double)((const float *)data)[i] : ((const double *)data)[i];
 }
 
 /* True if an output is what the twin computed. */
