@@ -84,11 +84,13 @@ def main():
     assert said(where, lambda: check(ours, plain, x)).startswith("serves"), said(where, None)
     check(ours, plain, x)
     check(ours, plain, x[:3])  # other shapes are noted
-    threads = [threading.Thread(target=lambda: [check(ours, plain, x) for _ in range(50)]) for _ in range(4)]
+    done = []
+    threads = [threading.Thread(target=lambda: done.append([check(ours, plain, x) for _ in range(50)])) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    assert len(done) == len(threads), "a thread has failed"
     check(ours, plain, np.full_like(x, np.nan)[:0])
     plan, = glob.glob(where + "/*.wpk")
     ep.uninstall()
