@@ -6,7 +6,10 @@
 
 #define STRICT "-strict_float"
 #define CUDA "cuda-"
-#define VNNI "avx512_vnni" /* a word that Halide does not have */
+/* words that Halide does not have */
+#define VNNI "avx512_vnni"
+#define BF16 "avx512_bf16"
+#define AVX512 "-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake"
 
 void wpk_target_print(const struct wpk_device *device, bool strict, char out[WPK_TARGET_MAX])
 {
@@ -15,11 +18,10 @@ void wpk_target_print(const struct wpk_device *device, bool strict, char out[WPK
         [WPK_CPU_LEVEL_SSE41] = "-sse41",
         [WPK_CPU_LEVEL_AVX] = "-sse41-avx",
         [WPK_CPU_LEVEL_AVX2] = "-sse41-avx-avx2-f16c-fma",
-        [WPK_CPU_LEVEL_AVX512] = "-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake",
-        [WPK_CPU_LEVEL_AVX512_VNNI] = ("-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake"
-                                       "-" VNNI),
-        [WPK_CPU_LEVEL_ZEN4] =
-            "-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake-avx512_cannonlake-avx512_zen4",
+        [WPK_CPU_LEVEL_AVX512] = AVX512,
+        [WPK_CPU_LEVEL_AVX512_VNNI] = (AVX512 "-" VNNI),
+        [WPK_CPU_LEVEL_AVX512_BF16] = (AVX512 "-" VNNI "-" BF16),
+        [WPK_CPU_LEVEL_ZEN4] = (AVX512 "-avx512_cannonlake-avx512_zen4"),
     };
     if (wpk_device_is_cuda(device)) {
         snprintf(out, WPK_TARGET_MAX, CUDA "sm_%d%s", device->cuda.capability,
@@ -63,10 +65,14 @@ wpk_err wpk_target_spell(const char *target, char out[WPK_TARGET_MAX])
     struct wpk_device device = {0};
     wpk_target_read(target, &device);
     if (!wpk_target_is_gpu(target)) {
-        const char *own = strstr(target, "-" VNNI);
-        size_t size = own == NULL ? strlen(target) : (size_t)(own - target);
-        snprintf(out, WPK_TARGET_MAX, "%.*s%s", (int)size, target,
-                 own == NULL ? "" : own + strlen("-" VNNI));
+        static const char *const own[] = {"-" VNNI, "-" BF16};
+        snprintf(out, WPK_TARGET_MAX, "%s", target);
+        for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+            char *word = strstr(out, own[i]);
+            if (word != NULL) {
+                memmove(word, word + strlen(own[i]), strlen(word + strlen(own[i])) + 1);
+            }
+        }
         return WPK_OK;
     }
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
@@ -92,6 +98,7 @@ static wpk_cpu_flags word_flags(const char *word)
         {"fma", WPK_CPU_SET_AVX | WPK_CPU_FMA},
         {"avx2", WPK_CPU_SET_AVX2},
         {VNNI, WPK_CPU_SET_AVX512_VNNI},
+        {BF16, WPK_CPU_SET_AVX512_BF16},
         {"avx512_cannonlake", WPK_CPU_SET_AVX512 | WPK_CPU_AVX512_IFMA | WPK_CPU_AVX512_VBMI},
         {"avx512_sapphirerapids",
          (WPK_CPU_SET_ZEN4 & ~(wpk_cpu_flags)WPK_CPU_SSE4A) | WPK_CPU_AVX_VNNI},

@@ -68,6 +68,7 @@ enum wpk_cpu_set {
     WPK_CPU_SET_AVX512 = WPK_CPU_SET_AVX2 | WPK_CPU_AVX512F | WPK_CPU_AVX512CD | WPK_CPU_AVX512BW |
                          WPK_CPU_AVX512DQ | WPK_CPU_AVX512VL,
     WPK_CPU_SET_AVX512_VNNI = WPK_CPU_SET_AVX512 | WPK_CPU_AVX512_VNNI,
+    WPK_CPU_SET_AVX512_BF16 = WPK_CPU_SET_AVX512_VNNI | WPK_CPU_AVX512_BF16,
     WPK_CPU_SET_ZEN4 = WPK_CPU_SET_AVX512 | WPK_CPU_AVX512_IFMA | WPK_CPU_AVX512_VBMI |
                        WPK_CPU_AVX512_VBMI2 | WPK_CPU_AVX512_VNNI | WPK_CPU_AVX512_BITALG |
                        WPK_CPU_AVX512_VPOPCNTDQ | WPK_CPU_AVX512_BF16 | WPK_CPU_SSE4A,
@@ -81,6 +82,7 @@ enum wpk_cpu_set {
     X(AVX2, "avx2", 32, 16)                                                                        \
     X(AVX512, "avx512", 64, 32)                                                                    \
     X(AVX512_VNNI, "avx512vnni", 64, 32)                                                           \
+    X(AVX512_BF16, "avx512bf16", 64, 32)                                                           \
     X(ZEN4, "zen4", 64, 32)
 
 #define WPK_CPU_LEVEL_ENUM(suffix, text, bytes, registers) WPK_CPU_LEVEL_##suffix,

@@ -8,7 +8,7 @@
  *
  * The last group of a sum may be incomplete. The broadcast operand is then filled with zeros, which
  * the other operand's elements, whatever they are, are multiplied with; these lie in a block of
- * whole groups. */
+ * whole groups. Of floats, which may be no number there, the last terms are added one by one. */
 #include "ir/instruction/instruction.h"
 #include "target/c/kernel.h"
 #include "target/c/print.h"
@@ -24,6 +24,7 @@ static const struct row {
     const char *constraint; /* of registers */
     int lanes_min;          /* and each power of two up to those of the description */
 } rows[] = {
+    {"vdpbf16ps", "vdpbf16ps %2, %1, %0", "v", 4},
     {"vpdpbusd", "vpdpbusd %2, %1, %0", "v", 4},
     {"vpdpbusd_vex", "%{vex%} vpdpbusd %2, %1, %0", "x", 4},
 };
@@ -172,7 +173,8 @@ bool wpk_c_print_dot(struct wpk_c_kernel *k, const struct wpk_stage *stage,
     struct wpk_c_point point;
     struct group group[2];
     WPK_ASSERT(row != NULL);
-    if (width < row->lanes_min || width > instruction->lanes) {
+    bool incomplete = count < instruction->terms && wpk_dtype_is_float(instruction->sum);
+    if (incomplete || width < row->lanes_min || width > instruction->lanes) {
         return false;
     }
     memcpy(point.axis, axis, (size_t)stage->axis_count * sizeof(*axis));
