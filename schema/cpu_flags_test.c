@@ -68,9 +68,8 @@ static void a_level_needs_all_of_its_flags(void **state)
 
 static void texts_round_trip(void **state)
 {
-    static const char *const good[] = {"none",    "none+neon+dotprod", "sse41",
-                                       "avx+fma", "avx2+avx_vnni",     "avx512vnni+avx512vbmi",
-                                       "zen4"};
+    static const char *const good[] = {"none",          "none+neon+dotprod",     "sse41", "avx+fma",
+                                       "avx2+avx_vnni", "avx512vnni+avx512vbmi", "zen4"};
     static const char *const bad[] = {"",
                                       "+",
                                       "avx1024",

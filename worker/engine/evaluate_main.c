@@ -83,7 +83,8 @@ static wpk_err take_conditions(void *out, const char *value, struct wpk_diag *di
                           take_pin),                                                               \
             WPK_ARGS_TEXT("gpu", "WHICH", "for a GPU, as wpk-worker's option", &(e)->gpu),         \
             WPK_ARGS_CALL("isa", "NAME",                                                           \
-                          "claim no more than sse41, avx, avx2, avx512, avx512vnni, avx512bf16 or zen4, and "  \
+                          "claim no more than sse41, avx, avx2, avx512, avx512vnni, avx512bf16 "   \
+                          "or zen4, and "                                                          \
                           "flags that follow: avx2+avx_vnni",                                      \
                           &(e)->flags_max, take_flags),                                            \
             WPK_ARGS_CALL("race", "RATIO",                                                         \

@@ -124,7 +124,8 @@ static wpk_err take_flags(void *out, const char *value, struct wpk_diag *diag)
                  "where a directory for temporary files is made; default $TMPDIR, /tmp",           \
                  &(a)->data),                                                                      \
             WPK_ARGS_CALL("isa-max", "NAME",                                                       \
-                          "claim no more than sse41, avx, avx2, avx512, avx512vnni, avx512bf16 or zen4, and "  \
+                          "claim no more than sse41, avx, avx2, avx512, avx512vnni, avx512bf16 "   \
+                          "or zen4, and "                                                          \
                           "flags that follow: avx2+avx_vnni",                                      \
                           &(a)->flags_max, take_flags),                                            \
             WPK_ARGS_ROW("name", 0, "NAME", "unique among the workers; default host/pid", TEXT,    \
