@@ -421,6 +421,42 @@ static void find_questions(const struct wpk_program *program, struct wpk_infinit
     find_special(program, &asking);
 }
 
+#define MASK_MIN 8 /* the least product of two numbers that counts as large */
+
+static bool is_number(const struct wpk_program *program, int id, double *value)
+{
+    const struct wpk_node *node = &program->nodes[id];
+    *value = node->value;
+    return node->kind == WPK_NODE_LITERAL && wpk_dtype_is_float(node->dtype);
+}
+
+/* True for the sum of a value and a number, `*addend`. */
+static bool adds_number(const struct wpk_program *program, int id, double *addend)
+{
+    const struct wpk_node *node = &program->nodes[id];
+    return node->kind == WPK_NODE_BINARY &&
+           (node->op == WPK_BINARY_ADD || node->op == WPK_BINARY_SUB) &&
+           (is_number(program, node->arg[0], addend) || is_number(program, node->arg[1], addend));
+}
+
+/* Make products of a number and a sum with a number strict where multiplying both is large. */
+static void find_masks(const struct wpk_program *program, struct wpk_infinite *found)
+{
+    for (int i = 0; i < program->node_count; i++) {
+        const struct wpk_node *node = &program->nodes[i];
+        double addend, factor;
+        bool scales = node->kind == WPK_NODE_BINARY &&
+                      (node->op == WPK_BINARY_MUL || node->op == WPK_BINARY_DIV);
+        for (int a = 0; scales && a < (node->op == WPK_BINARY_MUL ? 2 : 1); a++) {
+            if (is_number(program, node->arg[1 - a], &factor) &&
+                adds_number(program, node->arg[a], &addend) &&
+                fabs(node->op == WPK_BINARY_MUL ? addend * factor : addend / factor) >= MASK_MIN) {
+                found->strict[i] = found->strict[node->arg[a]] = true;
+            }
+        }
+    }
+}
+
 void wpk_infinite_find(const struct wpk_program *program, struct wpk_infinite *out)
 {
     bool reaches[WPK_TENSORS_MAX] = {false};
@@ -437,5 +473,6 @@ void wpk_infinite_find(const struct wpk_program *program, struct wpk_infinite *o
     for (int s = 0; s < program->stage_count; s++) {
         follow(program, s, &forwards);
     }
+    find_masks(program, out);
     find_questions(program, out);
 }

@@ -13,6 +13,8 @@
  *   - all arithmetic of a program without sums and products over axes: it waits for memory
  *   - operations on what is infinite by intent: infinite literals, and masks of attention, which
  *     are -inf and which an exp turns into 0
+ *   - masks of large numbers, (1 - m) * -10000: a compiler that multiplies both terms adds two
+ *     large numbers to what the mask is added to, and the rounding of these stays in the sum
  *
  * Sums of products, and what is computed from them that no question is asked of, are fast. */
 #ifndef WPK_IR_INFINITE_H

@@ -103,6 +103,15 @@ static void expect_strict(const char *text, int operations, int reductions)
 static void test_strict_operations(void **state)
 {
     (void)state;
+    /* both operations of a mask, whose numbers are large; not where they are small */
+    expect_strict("input X f32[4,8]\ninput W f32[4,8]\ninput M i64[4]\noutput Y f32[4]\n"
+                  "intermediate T f32[4]\nT[i] = sum(k:8) X[i,k] * W[i,k]\n"
+                  "Y[i] = T[i] + (1 - f32(M[i])) * -10000\n",
+                  2, 0);
+    expect_strict("input X f32[4,8]\ninput W f32[4,8]\noutput Y f32[4]\n"
+                  "intermediate T f32[4]\nT[i] = sum(k:8) X[i,k] * W[i,k]\n"
+                  "Y[i] = (T[i] + 3) / 6\n",
+                  0, 0);
     /* of a softmax the subtractions, the exps, and a division of 0 by 0; not its sum */
     expect_strict("input X f32[4,8]\noutput Y f32[4,8]\nintermediate M f32[4]\n"
                   "intermediate S f32[4]\nM[i] = max(k:8) X[i,k]\n"
