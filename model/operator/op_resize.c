@@ -295,7 +295,9 @@ static wpk_err place_of(const struct rule *rule, const struct axis *axis, int64_
     } else if (strcmp(rule->where, "pytorch_half_pixel") == 0) {
         *out = axis->output > 1 ? half : 0;
     } else if (strcmp(rule->where, "half_pixel_symmetric") == 0) {
-        *out = half + input / 2 * (1 - (double)axis->output / width);
+        /* in the order of the specification: a floor tells the roundings apart */
+        double offset = input / 2 * (1 - (double)axis->output / width);
+        *out = offset + (x + 0.5) / axis->scale - 0.5;
     } else if (strcmp(rule->where, "asymmetric") == 0) {
         *out = x / axis->scale;
     } else if (strcmp(rule->where, "align_corners") == 0) {
