@@ -40,6 +40,7 @@ struct wpk_graph_value {
     const void *data; /* constants: row-major, any alignment; borrowed */
     size_t size;      /* bytes of `data` */
     int writer;       /* node that computes it; -1: none */
+    int wide;         /* the value that is it as f32; 0: none yet */
     bool is_input;
     bool is_output;
     bool is_read;   /* by a node */
@@ -135,9 +136,10 @@ struct wpk_graph {
     struct wpk_graph_note *notes; /* [note_count], owned */
     int note_count;
     int note_capacity;
-    double fold_work; /* operations that folding its large constants took (shape.h) */
-    int64_t opset;    /* of ONNX's own operators */
-    int loop_count;   /* their numbers begin with 1 */
+    double fold_work;    /* operations that folding its large constants took (shape.h) */
+    int64_t opset;       /* of ONNX's own operators */
+    enum wpk_dtype math; /* of the operands of products of f32: f32, f16 or bf16 */
+    int loop_count;      /* their numbers begin with 1 */
     struct wpk_graph_map maps[WPK_GRAPH_MAPS_MAX];
     int map_count;
     struct wpk_lowering *lowering; /* owned; programs of nodes (operator/lower.h); NULL: none yet */
@@ -202,7 +204,7 @@ int64_t wpk_graph_integer(const struct wpk_graph_value *value, int64_t index);
 const char *wpk_graph_element_type_name(int element_type);
 /* The end of a message that refuses this type: "; convert the model to float32", or "". */
 const char *wpk_graph_element_type_advice(int element_type);
-/* The dtype of an ONNX element type that models are computed in: f32, f64, i32, i64, bool.
+/* The dtype of an ONNX element type, but of integers that are not computed with, and of texts.
  *   errors  WPK_EUNSUPPORTED */
 WPK_MUST_CHECK wpk_err wpk_graph_dtype(int element_type, enum wpk_dtype *out);
 /* ONNX's number of a type that wpk_graph_dtype() knows. */

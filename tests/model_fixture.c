@@ -51,7 +51,7 @@ static int element_type(enum wpk_dtype dtype)
             return type;
         }
     }
-    return 10; /* float16 stands for all that is not supported */
+    return 4; /* uint16 stands for all that is not supported */
 }
 
 static struct wpk_declaration parse_type(const char *type)

@@ -35,7 +35,7 @@ static const struct sample samples[] = {
     {"Mul", "f32[2] c:f32[2]", "", "f32[2] Y[d0] = X[d0] * X1[d0]", 0},
     {"Less", "f32[2] f32[2]", "", "bool[2] Y[d0] = X[d0] < X1[d0]", 0},
     {"Cast", "f32[2]", "to:i=7", "i64[2] Y[d0] = trunc(X[d0])", 0},
-    {"Cast", "f32[2]", "to:i=10", "!the element type float16", 0},
+    {"Cast", "f32[2]", "to:i=4", "!the element type uint16", 0},
     {"Add", "f32[2,3] f32[2]", "", "!do not broadcast: extents 3 and 2", 0},
     {"Add", "f32[2] i64[2]", "", "!types f32 and i64", 0},
     {"LeakyRelu", "f32[2]", "", "f32[2] Y[d0] = select(X[d0] < 0, 0.01 * X[d0], X[d0])", 0},

@@ -123,7 +123,7 @@ enum wpk_operator_output {
     WPK_OUTPUT_AS_THIRD,  /* that of input 2 */
     WPK_OUTPUT_BOOL,
     WPK_OUTPUT_I64,
-    WPK_OUTPUT_I32,
+    WPK_OUTPUT_SUM,   /* in which elements of input 0 are added */
     WPK_OUTPUT_DTYPE, /* attribute dtype, or input 0's */
     WPK_OUTPUT_MASK,  /* input 0's; of part 1: bool */
     WPK_OUTPUT_WHERE, /* input 0's; of part 1: i64 */

@@ -445,8 +445,8 @@ static const struct wpk_operator operators[] = {
 
 /* expand_product.c */
 static const struct wpk_operator sums[] = {
-    {"MatMul", 2, 2, WPK_KIND_MATMUL, WPK_AXES_NONE, WPK_OUTPUT_I32, "", NULL, 0, 0},
-    {"Conv", 2, 2, WPK_KIND_CONV, WPK_AXES_NONE, WPK_OUTPUT_I32,
+    {"MatMul", 2, 2, WPK_KIND_MATMUL, WPK_AXES_NONE, WPK_OUTPUT_SUM, "", NULL, 0, 0},
+    {"Conv", 2, 2, WPK_KIND_CONV, WPK_AXES_NONE, WPK_OUTPUT_SUM,
      "auto_pad:s dilations:I group:i kernel_shape:I outside:i pads:I strides:I", NULL, 0, 0},
     {"Shift", 1, 1, WPK_KIND_POINTWISE, WPK_AXES_NONE, WPK_OUTPUT_DTYPE, "by:i dtype:i",
      "Y[..] = {to}(i32(X[..]) + {by=0})", 0, 0},

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/operator/printer.h"
 
+#include "ir/node.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,22 +17,27 @@ void wpk_printer_operand(struct wpk_printer *printer, int input)
     }
 }
 
-static bool is_widened(const struct wpk_printer *printer, int input)
+/* The type that a factor is converted to; NULL: none. */
+static const char *wide_type(const struct wpk_printer *printer, int input)
 {
-    enum wpk_dtype dtype = printer->input[input]->dtype;
+    enum wpk_dtype dtype = printer->input[input]->dtype, wide = wpk_dtype_accumulator(dtype);
 
-    return printer->op->output == WPK_OUTPUT_I32 && (dtype == WPK_U8 || dtype == WPK_I8);
+    return printer->op->output == WPK_OUTPUT_SUM && wide != dtype ? wpk_dtype_name(wide) : NULL;
 }
 
 void wpk_printer_factor(struct wpk_printer *printer, int input)
 {
-    wpk_buf_append_text(printer->text, is_widened(printer, input) ? "i32(" : "");
+    const char *type = wide_type(printer, input);
+
+    if (type != NULL) {
+        wpk_buf_printf(printer->text, "%s(", type);
+    }
     wpk_printer_operand(printer, input);
 }
 
 void wpk_printer_end_factor(struct wpk_printer *printer, int input)
 {
-    wpk_buf_append_text(printer->text, is_widened(printer, input) ? ")" : "");
+    wpk_buf_append_text(printer->text, wide_type(printer, input) != NULL ? ")" : "");
 }
 
 void wpk_printer_axes(struct wpk_printer *printer)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/operator/shape.h"
 
+#include "ir/node.h"
 #include "model/operator/expand.h"
 #include "model/operator/expand_product.h"
 #include "model/operator/host.h"
@@ -9,6 +10,7 @@
 #include "model/operator/lower.h"
 #include "model/operator/operator.h"
 #include "model/operator/operator_forms.h"
+#include "model/operator/precision.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -57,7 +59,7 @@ static wpk_err check_types(const struct wpk_inference *in)
         if (i == 0 && in->op->kind == WPK_KIND_SELECT) {
             continue; /* the condition */
         }
-        if (is_data && in->op->output != WPK_OUTPUT_I32 && input->dtype != first->dtype &&
+        if (is_data && in->op->output != WPK_OUTPUT_SUM && input->dtype != first->dtype &&
             strcmp(in->node->op, "Dropout") != 0 && strcmp(in->node->op, "Pow") != 0) {
             wpk_diag_set(in->diag, "its inputs have the types %s and %s",
                          wpk_dtype_name(first->dtype), wpk_dtype_name(input->dtype));
@@ -71,8 +73,8 @@ static wpk_err infer_type(const struct wpk_inference *in)
 {
     bool is_mask = in->op->output == WPK_OUTPUT_MASK && in->node->part == 1;
     bool is_where = in->op->output == WPK_OUTPUT_WHERE && in->node->part == 1;
-    in->out->dtype = in->op->output == WPK_OUTPUT_BOOL || is_mask   ? WPK_BOOL
-                     : in->op->output == WPK_OUTPUT_I32             ? WPK_I32
+    in->out->dtype = in->op->output == WPK_OUTPUT_BOOL || is_mask ? WPK_BOOL
+                     : in->op->output == WPK_OUTPUT_SUM ? wpk_dtype_accumulator(in->x->dtype)
                      : in->op->output == WPK_OUTPUT_I64 || is_where ? WPK_I64
                                                                     : in->x->dtype;
     if (in->op->kind == WPK_KIND_SELECT || in->op->output == WPK_OUTPUT_AS_SECOND) {
@@ -147,10 +149,7 @@ static wpk_err drop_empty_parts(struct wpk_graph *graph, struct wpk_graph_node *
 /* An output of the model has the type that the file says. */
 static wpk_err check_declared(const struct wpk_graph_value *out, struct wpk_diag *diag)
 {
-    enum wpk_dtype declared;
-
-    if (out->element_type != 0 &&
-        (wpk_graph_dtype(out->element_type, &declared) != WPK_OK || declared != out->dtype)) {
+    if (out->element_type != 0 && !wpk_precision_declares(out->element_type, out->dtype)) {
         wpk_diag_set(diag, "its output %s is declared as %s, and is %s", out->name,
                      wpk_graph_element_type_name(out->element_type), wpk_dtype_name(out->dtype));
         return WPK_EINVAL;
@@ -448,6 +447,10 @@ static wpk_err add_nodes(struct wpk_graph *graph, const struct wpk_graph_node *n
 
     int before = graph->node_count;
     wpk_err done = is_known(graph, node) ? wpk_expand_dequantized(graph, node) : WPK_ENOENT;
+    if (done == WPK_ENOENT && is_known(graph, node)) {
+        graph->node_count = before;
+        done = wpk_precision_product(graph, node);
+    }
     if (done != WPK_ENOENT) {
         return done;
     }
@@ -506,7 +509,13 @@ static wpk_err infer_added(struct wpk_graph *graph, struct wpk_graph_node *node,
     if (node->input_count > GROUP_MAX && is_associative(node)) {
         err = add_groups(graph, node);
     }
+    const int *declared = node->outputs;
+    err = err == WPK_OK ? wpk_precision_widen(graph, node) : err;
+    err = err == WPK_OK ? infer_from(graph, first, problems) : err;
+    first = graph->node_count;
+    err = err == WPK_OK ? wpk_precision_outputs(graph, node) : err;
     err = err == WPK_OK ? add_nodes(graph, node, problems) : err;
+    err = err == WPK_OK ? wpk_precision_narrow_outputs(graph, node, declared) : err;
     return err == WPK_OK ? infer_from(graph, first, problems) : err;
 }
 

@@ -167,7 +167,7 @@ wpk_err wpk_model_fixing_count(const struct wpk_model_fixing *fixing, int max, i
 void wpk_model_fixing_of_set(const struct wpk_model_fixing *fixing, int index,
                              struct wpk_model_fixing *out)
 {
-    *out = (struct wpk_model_fixing){.binds = fixing->binds};
+    *out = (struct wpk_model_fixing){.binds = fixing->binds, .math = fixing->math};
     for (int i = 0; i < fixing->shapes.count; i++) {
         const char *shape = fixing->shapes.items[i];
         int count = count_shapes(fixing, shape, fixing->shapes.count);
@@ -189,6 +189,12 @@ wpk_err wpk_model_file_read(const char *path, const struct wpk_model_fixing *fix
     }
     if (err == WPK_OK) {
         err = wpk_model_fixing_count(fixing, 1, &sets, diag);
+    }
+    if (err == WPK_OK && fixing->math != NULL &&
+        (wpk_dtype_parse(fixing->math, &out->math) != WPK_OK ||
+         (out->math != WPK_F32 && out->math != WPK_BF16))) {
+        wpk_diag_set(diag, "--math %s: expected f32 or bf16", fixing->math);
+        err = WPK_EINVAL;
     }
     for (int i = 0; err == WPK_OK && i < fixing->shapes.count; i++) {
         err = wpk_graph_set_shape(out, fixing->shapes.items[i], diag);

@@ -10,6 +10,7 @@
 struct wpk_model_fixing {
     struct wpk_option_list shapes; /* "INPUT=EXTENT,..." */
     struct wpk_option_list binds;  /* "INPUT=FILE.npy": the input becomes a constant */
+    const char *math;              /* "bf16": of the operands of products; NULL: as they are */
 };
 
 /* Rows of a command's options. `fixing` is a struct wpk_model_fixing. */
@@ -19,7 +20,10 @@ struct wpk_model_fixing {
                   &(fixing).shapes),                                                               \
         WPK_ARGS_LIST("bind", "INPUT=FILE.npy",                                                    \
                       "make a model's input a constant, e.g. one of axes (repeatable)",            \
-                      &(fixing).binds)
+                      &(fixing).binds),                                                            \
+        WPK_ARGS_TEXT("math", "TYPE",                                                              \
+                      "compute products from operands of bf16, with sums of f32; default f32",     \
+                      &(fixing).math)
 
 /* True if the name before the last '=' of "NAME=EXTENT,..." is this one. */
 bool wpk_model_shape_is_of(const char *shape, const char *name);

@@ -160,7 +160,7 @@ static int find_kernel_of(struct wpk_tune_model *model, int shape, int region)
         memcpy(wanted->name, name, sizeof(name));
     }
     model->kernels[model->kernel_count] =
-        (struct wpk_tune_kernel){.shape = shape, .region = region};
+        (struct wpk_tune_kernel){.shape = shape, .region = region, .instruction = -1};
     return model->kernel_count++;
 }
 

@@ -16,7 +16,8 @@ struct wpk_tune_kernel {
     struct wpk_cost cost; /* of one call */
     double roofline_ns;   /* of one call, as the next one; 0: not estimated */
     struct wpk_tune_expected expected;
-    int instruction; /* that adds several terms of its sum, on CPUs that have it; -1: none */
+    int instruction; /* that adds several terms of its sum, on CPUs that have it; -1: none, or the
+                        job is not made yet */
     bool is_placed;  /* an operand has something around it in memory */
     int base;        /* kernel that differs in what is around its operands alone, or itself */
 };

@@ -114,14 +114,15 @@ static double differ(const struct wpk_graph_value *value, const double *wanted, 
     return difference > 0 && largest > 0 ? difference / largest : difference;
 }
 
-/* True if a node computes bytes, as quantizers do. */
+/* True if a node computes narrow values, as quantizers do. */
 static bool quantizes(const struct wpk_graph *graph)
 {
     bool any = false;
 
     for (int v = 0; v < graph->value_count; v++) {
         enum wpk_dtype dtype = graph->values[v].dtype;
-        any = any || (graph->values[v].writer >= 0 && (dtype == WPK_U8 || dtype == WPK_I8));
+        any =
+            any || (graph->values[v].writer >= 0 && wpk_dtype_size(dtype) < 4 && dtype != WPK_BOOL);
     }
     return any;
 }
@@ -217,7 +218,7 @@ wpk_err wpk_verify_plan_file(const char *path, const struct wpk_model_fixing *fi
                              const struct wpk_plan_call *call, double *differences,
                              struct wpk_buf *problems, struct wpk_diag *diag)
 {
-    struct wpk_model_fixing here = {.binds = fixing->binds};
+    struct wpk_model_fixing here = {.binds = fixing->binds, .math = fixing->math};
     struct wpk_buf text[WPK_ARGS_LIST_MAX] = {{0}};
     struct wpk_graph graph = {0};
 

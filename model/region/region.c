@@ -79,6 +79,29 @@ static bool may_read(const struct grouping *g, const struct group *earlier,
     }
 }
 
+static bool is_half(const struct wpk_graph_value *value)
+{
+    return value->dtype == WPK_F16 || value->dtype == WPK_BF16;
+}
+
+/* A group computes with floats of 16 bits to which the earlier one rounds. They go through memory,
+ * where instructions read them; the interpreter rounds what is written there alone. */
+static bool rounds_for(const struct grouping *g, const struct group *earlier,
+                       const struct group *group)
+{
+    bool rounds = false, computes = false;
+
+    for (int i = 0; i < earlier->count; i++) {
+        const struct wpk_graph_node *node = &g->graph->nodes[earlier->nodes[i]];
+        rounds = rounds || (is_half(&g->graph->values[node->outputs[0]]) &&
+                            !wpk_graph_is_movement(g->graph, earlier->nodes[i]));
+    }
+    for (int i = 0; rounds && i < group->count; i++) {
+        computes = computes || !wpk_graph_is_movement(g->graph, group->nodes[i]);
+    }
+    return computes;
+}
+
 /* Only nodes of the group read the value, and nothing wants it in memory. */
 static bool is_only_read_in(const struct grouping *g, const struct group *group, int value)
 {
@@ -172,7 +195,8 @@ static void grow(struct grouping *g, int node)
         int value = g->graph->nodes[writer].outputs[0];
         bool joined = earlier->count > 0 &&
                       g->graph->nodes[writer].loop == g->graph->nodes[node].loop &&
-                      is_only_read_in(g, group, value) && join(g, earlier, group, value, &joint);
+                      is_only_read_in(g, group, value) && !rounds_for(g, earlier, group) &&
+                      join(g, earlier, group, value, &joint);
         if (joined) {
             *group = joint;
             earlier->count = 0;

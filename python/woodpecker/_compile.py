@@ -8,8 +8,8 @@ from ._source import Source
 from ._tools import Interrupted, budget
 
 
-def compile(model, shapes=None, threads=1, seconds=60, candidates=None, bind=None, accuracy=None, data=None, server=None,
-            progress=True):
+def compile(model, shapes=None, threads=1, seconds=60, candidates=None, bind=None, accuracy=None, math=None, data=None,
+            server=None, progress=True):
     """Tune a model. Ctrl-C ends the search, and keeps what was found.
 
     Parameters
@@ -27,6 +27,8 @@ def compile(model, shapes=None, threads=1, seconds=60, candidates=None, bind=Non
         Arrays for inputs that become constants, by name.
     accuracy : str, optional
         ``strict``, ``standard``, ``fast`` or ``times_direct=K``.
+    math : str, optional
+        ``bf16``: the type of the operands of products, whose sums are f32; else their own.
     data, server : str, optional
         The folder of a private history, or the URL of a service; else those of wpkctl.
     progress : bool
@@ -49,6 +51,7 @@ def compile(model, shapes=None, threads=1, seconds=60, candidates=None, bind=Non
         words += ["--shape", "%s=%s" % (name, ",".join(map(str, extents)))]
     for number, (name, array) in enumerate((bind or {}).items()):
         words += ["--bind", "%s=%s" % (name, _save(array, os.path.join(folder.name, "bind%d.npy" % number)))]
+    words += ["--math", math] if math else []
     source = Source(path, words, folder)
     out = os.path.join(folder.name, "plan.wpk")
     try:

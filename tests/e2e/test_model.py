@@ -135,8 +135,8 @@ def test_everything_unsupported_is_listed(box):
     for code, texts in (
             ("m.graph.input[0].type.tensor_type.shape.dim[0].dim_param = 'batch'",
              ("input x", "batch", "--shape x=")),
-            ("m.graph.input[0].type.tensor_type.elem_type = TensorProto.FLOAT16",
-             ("input x", "float16",)),
+            ("m.graph.input[0].type.tensor_type.elem_type = TensorProto.UINT16",
+             ("input x", "uint16",)),
             ("n['conv1'].input[0] = 'nowhere'", ("node conv1 (Conv)", "nowhere")),
             ("n['conv1'].input[0] = n['relu3'].output[0]", ("node conv1 (Conv)", "cycle")),
             ("n['conv1'].attribute[1].ints[0] = 5", ("node conv1 (Conv)", "kernel_shape")),

@@ -24,11 +24,11 @@ from onnx import TensorProto, helper, numpy_helper
 from peer import Fault, Refused, each, reference
 
 warnings.filterwarnings("ignore")
-CODES = {"f4": TensorProto.FLOAT, "f8": TensorProto.DOUBLE, "i4": TensorProto.INT32, "i8": TensorProto.INT64,
+CODES = {"f4": TensorProto.FLOAT, "f8": TensorProto.DOUBLE, "f2": TensorProto.FLOAT16, "i4": TensorProto.INT32, "i8": TensorProto.INT64,
          "b1": TensorProto.BOOL, "u1": TensorProto.UINT8, "i1": TensorProto.INT8}
 MICROSOFT = "com.microsoft"
-ALL = ("f4", "f4", "f8", "i4", "i8")
-REALS = ("f4", "f4", "f4", "f8")
+ALL = ("f4", "f4", "f8", "f2", "i4", "i8")
+REALS = ("f4", "f4", "f4", "f8", "f2")
 DIMS = (1, 2, 3, 4, 5, 7, 8, 11, 13, 17)
 SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, 3.4e38, -3.4e38, 0.5, 1.5, -2.5, 1.0)
 ELEMENTS_MAX = 3000
@@ -1233,6 +1233,10 @@ def judge_with(options):
         try:
             model, feeds = draw.model(relu), draw.feeds()
             wanted = reference(model, feeds)
+            if any(i is not None and i[0].dtype == np.float16 for i in draw.inputs):
+                for output, array in zip(model.graph.output, wanted):  # files declare it
+                    code = helper.np_dtype_to_tensor_dtype(np.asarray(array).dtype)
+                    output.CopyFrom(helper.make_tensor_value_info(output.name, code, None))
         except Exception:  # pylint: disable=broad-except; ONNX Runtime has many reasons
             return "no draw", ""
         try:

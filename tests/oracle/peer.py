@@ -18,6 +18,7 @@ import onnx_f64
 TOLERANCE = 1e-4  # of the largest output; outputs of floats alone
 PEER_ERRORS = 2  # errors of ONNX Runtime that an output may have, where it is off more than that,
 ERROR_MAX = 1e-2  # as far as this
+HALF_TOLERANCE = 2e-3  # of outputs of f16
 REFUSED = 2  # wpkctl's exit code for a model that it does not support
 LIMIT_S = 300  # only ends what hangs
 
@@ -55,6 +56,7 @@ def differ(found, wanted, tolerance=TOLERANCE, least=0.0):
     strange |= finite & ~np.isfinite(found)
     if strange.any():
         return "%s is not %s" % (found[strange][:4], wanted[strange][:4])
+    tolerance = max(tolerance, HALF_TOLERANCE) if wanted.dtype == np.float16 else tolerance
     error = error_of(found, wanted, least)
     return "" if error <= tolerance else "%.1e of the largest output" % error
 

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/operator/precision.h"
+
+#include "model/operator/expansion.h"
+#include "model/operator/operator.h"
+
+#include <string.h>
+
+/* Below so many terms of a channel or of a row, instructions that add several have no work. */
+#define TERMS_MIN 8
+
+static bool is_half(enum wpk_dtype dtype)
+{
+    return dtype == WPK_F16 || dtype == WPK_BF16;
+}
+
+bool wpk_precision_declares(int element_type, enum wpk_dtype dtype)
+{
+    enum wpk_dtype declared;
+
+    return wpk_graph_dtype(element_type, &declared) == WPK_OK &&
+           (declared == dtype || (is_half(declared) && dtype == WPK_F32));
+}
+
+/* A list of values that may be changed; NULL: no memory. */
+static int *copy_list(struct wpk_graph *graph, const int *values, int count)
+{
+    int *copy = WPK_ARENA_NEW(&graph->arena, int, (size_t)count + 1);
+
+    for (int i = 0; copy != NULL && i < count; i++) {
+        copy[i] = values[i];
+    }
+    return copy;
+}
+
+wpk_err wpk_precision_widen(struct wpk_graph *graph, struct wpk_graph_node *node)
+{
+    struct wpk_expansion e = {
+        .to = {.graph = graph, .name = node->name}, .graph = graph, .node = node};
+    int *inputs = NULL;
+
+    if (strcmp(node->op, "Cast") == 0 || strcmp(node->op, "CastLike") == 0) {
+        return WPK_OK;
+    }
+    for (int i = 0; e.to.err == WPK_OK && i < node->input_count; i++) {
+        int value = node->inputs[i];
+        if (value < 0 || !graph->values[value].is_typed || !is_half(graph->values[value].dtype)) {
+            continue;
+        }
+        if (graph->values[value].wide == 0) {
+            int wide = wpk_expansion_cast(&e, value, WPK_F32, -1);
+            graph->values[value].wide = wide;
+        }
+        inputs = inputs == NULL ? copy_list(graph, node->inputs, node->input_count) : inputs;
+        if (inputs == NULL) {
+            return WPK_ENOMEM;
+        }
+        inputs[i] = graph->values[value].wide;
+    }
+    node->inputs = inputs != NULL ? inputs : node->inputs;
+    return e.to.err;
+}
+
+wpk_err wpk_precision_outputs(struct wpk_graph *graph, struct wpk_graph_node *node)
+{
+    int *outputs = NULL;
+    wpk_err err = WPK_OK;
+
+    for (int i = 0; err == WPK_OK && i < node->output_count; i++) {
+        int value = node->outputs[i], wide = 0;
+        enum wpk_dtype declared = WPK_F32;
+        if (value < 0 || !graph->values[value].is_output || strcmp(node->op, "Cast") == 0 ||
+            wpk_graph_dtype(graph->values[value].element_type, &declared) != WPK_OK ||
+            !is_half(declared)) {
+            continue;
+        }
+        outputs = outputs == NULL ? copy_list(graph, node->outputs, node->output_count) : outputs;
+        err = outputs == NULL ? WPK_ENOMEM : wpk_graph_add_value(graph, "", &wide);
+        if (err == WPK_OK) {
+            graph->values[wide].is_read = true;
+            outputs[i] = wide;
+        }
+    }
+    node->outputs = outputs != NULL ? outputs : node->outputs;
+    return err;
+}
+
+wpk_err wpk_precision_narrow_outputs(struct wpk_graph *graph, const struct wpk_graph_node *node,
+                                     const int *declared)
+{
+    struct wpk_expansion e = {
+        .to = {.graph = graph, .name = node->name}, .graph = graph, .node = node};
+
+    for (int i = 0; e.to.err == WPK_OK && i < node->output_count; i++) {
+        if (node->outputs[i] != declared[i]) {
+            enum wpk_dtype dtype = WPK_F32;
+            wpk_err err = wpk_graph_dtype(graph->values[declared[i]].element_type, &dtype);
+            WPK_ASSERT(err == WPK_OK);
+            (void)wpk_expansion_cast(&e, node->outputs[i], dtype, declared[i]);
+        }
+    }
+    return e.to.err;
+}
+
+/* ---- products of narrower operands */
+
+/* The terms of the sum along its innermost axis; 0: the node is no product of two f32. */
+static int64_t terms_of(const struct wpk_graph *graph, const struct wpk_graph_node *node)
+{
+    const struct wpk_graph_value *x = wpk_graph_input(graph, node, 0);
+    const struct wpk_graph_value *w = wpk_graph_input(graph, node, 1);
+    bool is_conv = strcmp(node->op, "Conv") == 0, is_gemm = strcmp(node->op, "Gemm") == 0;
+
+    if (node->domain[0] != '\0' || (!is_conv && !is_gemm && strcmp(node->op, "MatMul") != 0) ||
+        x == NULL || w == NULL || x->dtype != WPK_F32 || w->dtype != WPK_F32 || x->rank < 2 ||
+        w->rank < 2) {
+        return 0;
+    }
+    if (is_conv) {
+        return w->extent[1];
+    }
+    bool by_rows = is_gemm && wpk_graph_int(node, "transA", 0) != 0;
+    return by_rows ? x->extent[0] : x->extent[x->rank - 1];
+}
+
+/* The matrix, with its rows as columns where attribute `name` says so. */
+static int read_matrix(struct wpk_expansion *e, const char *name, int value)
+{
+    static const int64_t order[] = {1, 0};
+
+    return wpk_graph_int(e->node, name, 0) == 0
+               ? value
+               : wpk_compose_transpose(&e->to, value, 2, order, -1);
+}
+
+/* value * factor, if that is not 1. */
+static int scale(struct wpk_expansion *e, int value, double factor)
+{
+    return factor == 1 ? value
+                       : wpk_expansion_binary(e, "Mul", value,
+                                              wpk_compose_number(&e->to, (float)factor), -1);
+}
+
+/* The bias of a convolution, along axis 1. */
+static int spread(struct wpk_expansion *e, int bias, int rank)
+{
+    int64_t extent[WPK_RANK_MAX];
+
+    for (int d = 0; d < rank; d++) {
+        extent[d] = d == 1 ? wpk_graph_elements(&e->graph->values[bias]) : 1;
+    }
+    return wpk_compose_reshape(&e->to, bias, "bias", rank, extent, -1);
+}
+
+wpk_err wpk_precision_product(struct wpk_graph *graph, const struct wpk_graph_node *node)
+{
+    struct wpk_expansion e = {
+        .to = {.graph = graph, .name = node->name}, .graph = graph, .node = node};
+
+    if (!is_half(graph->math) || terms_of(graph, node) < TERMS_MIN) {
+        return WPK_ENOENT;
+    }
+    bool is_conv = strcmp(node->op, "Conv") == 0, is_gemm = strcmp(node->op, "Gemm") == 0;
+    int addend = node->input_count > 2 ? node->inputs[2] : -1;
+    int output = node->outputs[0], rank = graph->values[node->inputs[0]].rank;
+    double beta = is_gemm ? wpk_expansion_real(&e, "beta", 1) : 1;
+    double alpha = is_gemm ? wpk_expansion_real(&e, "alpha", 1) : 1;
+    addend = beta == 0 ? -1 : addend;
+    bool is_last = addend < 0 && alpha == 1;
+    const int operands[] = {
+        wpk_expansion_cast(&e, read_matrix(&e, "transA", node->inputs[0]), graph->math, -1),
+        wpk_expansion_cast(&e, read_matrix(&e, "transB", node->inputs[1]), graph->math, -1)};
+    graph->values[output].writer = -1;
+    int sums = wpk_expansion_node(&e, WPK_SUM_DOMAIN, is_conv ? "Conv" : "MatMul", operands, 2,
+                                  node->attributes, is_conv ? node->attribute_count : 0,
+                                  is_last ? output : -1);
+    if (addend >= 0) {
+        addend = is_conv ? spread(&e, addend, rank) : scale(&e, addend, beta);
+        (void)wpk_expansion_binary(&e, "Add", scale(&e, sums, alpha), addend, output);
+    } else if (!is_last) {
+        (void)wpk_expansion_binary(&e, "Mul", sums, wpk_compose_number(&e.to, (float)alpha),
+                                   output);
+    }
+    return e.to.err;
+}
