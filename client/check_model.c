@@ -9,6 +9,7 @@
 #include "ir/instruction/instruction.h"
 #include "model/operator/loop.h"
 #include "model/operator/lower.h"
+#include "model/operator/precision.h"
 #include "model/plan/estimate.h"
 #include "model/plan/model_file.h"
 
@@ -291,6 +292,15 @@ static void print_instructions(const struct survey *survey)
     }
 }
 
+void wpk_print_weights(const struct wpk_graph *graph, FILE *out)
+{
+    if (graph->weights.count > 0) {
+        fprintf(out, "weights of %d products are %s: %.1f dB of signal to noise\n",
+                graph->weights.count, wpk_dtype_name(graph->weights.dtype),
+                wpk_precision_loss(graph));
+    }
+}
+
 static void print(const struct survey *survey)
 {
     const struct wpk_graph *graph = survey->graph;
@@ -312,6 +322,7 @@ static void print(const struct survey *survey)
     }
     putchar('\n');
     print_instructions(survey);
+    wpk_print_weights(graph, stdout);
     print_expected(survey);
     fputs(wpk_buf_text(&survey->equations), stdout);
 }

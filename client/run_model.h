@@ -57,6 +57,9 @@ struct wpk_check_model {
 /* Print what the model is, its steps, and how long a run is expected to take.
  *   errors  those of wpk_model_file_read, wpk_graph_lower, wpk_session_open and
  *           wpk_estimate_model */
+/* Say what narrower weights lost, if a product has them. */
+void wpk_print_weights(const struct wpk_graph *graph, FILE *out);
+
 WPK_MUST_CHECK wpk_err wpk_check_model(const struct wpk_command_context *context, const char *path,
                                        const struct wpk_check_model *options,
                                        struct wpk_diag *diag);

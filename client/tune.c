@@ -7,6 +7,7 @@
 #include "client/follow.h"
 #include "client/job_file.h"
 #include "client/output.h"
+#include "client/run_model.h"
 #include "client/tune_service.h"
 #include "common/format.h"
 #include "common/fs.h"
@@ -204,6 +205,9 @@ static wpk_err report(const struct tune *tune, const struct wpk_api_job *job,
     }
     if (err == WPK_OK) {
         fputs(wpk_buf_text(&out), tune->report);
+        if (tune->is_model && !tune->output.json) {
+            wpk_print_weights(&tune->model.model.shapes[0].graph, tune->report);
+        }
         if (!tune->output.json && tune->output.format == NULL && job->kernel_count > 0 &&
             !tune->is_model) {
             print_next(tune, job);

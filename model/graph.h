@@ -70,6 +70,13 @@ struct wpk_graph_attribute {
     int tensor; /* TENSOR: a constant value */
 };
 
+/* Constant operands of products that are stored in a narrower type; f32: they are not. */
+struct wpk_graph_weights {
+    enum wpk_dtype dtype; /* f32, bf16 or i8 */
+    int count;            /* of products whose weights are */
+    double energy, noise; /* sums of squares: of the weights, and of what they lost */
+};
+
 /* A node in a branch of an If: it is one of the graph's only if the condition has this value. */
 struct wpk_graph_guard {
     int condition; /* value */
@@ -136,8 +143,9 @@ struct wpk_graph {
     struct wpk_graph_note *notes; /* [note_count], owned */
     int note_count;
     int note_capacity;
-    double fold_work;    /* operations that folding its large constants took (shape.h) */
-    int64_t opset;       /* of ONNX's own operators */
+    double fold_work; /* operations that folding its large constants took (shape.h) */
+    int64_t opset;    /* of ONNX's own operators */
+    struct wpk_graph_weights weights;
     enum wpk_dtype math; /* of the operands of products of f32: f32, f16 or bf16 */
     int loop_count;      /* their numbers begin with 1 */
     struct wpk_graph_map maps[WPK_GRAPH_MAPS_MAX];

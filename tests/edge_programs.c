@@ -73,6 +73,8 @@ static void test_division_of_integers(void **state)
         {"Y[i] = X[i] / Z[i]", "X=i32[100] Z=i32[100] Y=i32[100]", "znf"},
         {"Y[i] = X[i] % Z[i]", "X=i32[101] Z=i32[101] Y=i32[101]", "znf"},
         {"Y[i] = X[i] / (Z[i] * W[i])", "X=i32[37] Z=i32[37] W=i32[37] Y=i32[37]", "zn"},
+        {"Y[i] = X[i] / 16 - X[i] % 8", "X=i32[101] Y=i32[101]", "znf"},
+        {"Y[i] = X[i] % 1024 + X[i] / 1", "X=i64[29] Y=i64[29]", "znf"},
         {"Y[i] = X[i] / Z[i]", "X=i64[29] Z=i64[29] Y=i64[29]", "zn"},
         {"Y[i] = X[i] % Z[i]", "X=i64[29] Z=i64[29] Y=i64[29]", "zn"},
         {"Y[i] = X[i] / Z[i]", "X=i8[67] Z=i8[67] Y=i8[67]", "zn"},

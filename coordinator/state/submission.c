@@ -4,7 +4,6 @@
 #include "common/crypto.h"
 #include "coordinator/state/job.h"
 #include "ir/cost.h"
-#include "ir/instruction/instruction.h"
 #include "ir/notation/definition.h"
 #include "ir/notation/notation.h"
 #include "nest/output.h"
@@ -144,8 +143,26 @@ static wpk_err fill_pins(const struct wpk_job *job, const struct wpk_program *as
     return err;
 }
 
+/* True if a sum reads values of a byte or two, which back ends convert in their own ways. */
+static bool adds_narrow(const struct wpk_program *program)
+{
+    int loads[WPK_LOADS_MAX];
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        int count = stage->reduction == WPK_REDUCE_SUM
+                        ? wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX)
+                        : 0;
+        for (int i = 0; i < count; i++) {
+            if (wpk_dtype_size(program->nodes[loads[i]].dtype) <= 2) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* A job without pins searches with any back end for an operator that only one of them computes in
- * the output's memory, or by an instruction that adds several products. */
+ * the output's memory, or whose operands are narrow. */
 static wpk_err pin_any_back_end(const struct wpk_job *job, const struct wpk_program *asked,
                                 struct wpk_job_op_state *op)
 {
@@ -154,8 +171,7 @@ static wpk_err pin_any_back_end(const struct wpk_job *job, const struct wpk_prog
         some = some ||
                ((wpk_back_ends_of(job->kind) & 1U << i) != 0 && wpk_back_end_has_scope_output(i));
     }
-    if (!some || (!wpk_program_may_use_output(asked) &&
-                  wpk_program_instruction(asked, WPK_CPU_FLAGS_ALL) < 0)) {
+    if (!some || (!wpk_program_may_use_output(asked) && !adds_narrow(asked))) {
         return WPK_OK;
     }
     op->pins = strdup(WPK_BACK_END_GENE "=" WPK_BACK_ENDS_ANY);

@@ -6,6 +6,7 @@
 
 #include "model/operator/operator.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct wpk_parameter wpk_parameter_like(int value, const struct wpk_graph_value *like)
@@ -322,6 +323,53 @@ static uint8_t *unpack(struct wpk_expansion *e, const uint8_t *packed, int64_t r
     return out;
 }
 
+#define PACKED_ROWS_MAX 16 /* of x: more are worth a copy of the weights in f32 */
+
+/* Append the product with packed weights, two of which are unpacked beside each other in registers:
+ * b [n,blocks,block/2], scales [n,blocks], zero points likewise; -1: 8. */
+static int multiply_packed(struct wpk_expansion *e, const struct wpk_graph_value *a, int b, int s,
+                           int zero, const int64_t packed[3], int output)
+{
+    const char *from = zero >= 0 ? "i32(X3[j,b])" : "8";
+    int64_t extent[WPK_RANK_MAX];
+
+    memcpy(extent, a->extent, (size_t)a->rank * sizeof(*extent));
+    int64_t block = 2 * packed[2];
+    extent[a->rank - 1] = packed[0];
+    struct wpk_buf rows = {0};
+    for (int d = 0; d < a->rank - 1; d++) {
+        wpk_buf_printf(&rows, "d%d,", d);
+    }
+    const char *row = rows.size > 0 ? wpk_buf_text(&rows) : "";
+    wpk_buf_printf(&e->text,
+                   "Y[%sj] = sum(b:%lld,h:%lld) X2[j,b] * (X[%sb*%lld+2*h] * "
+                   "f32(i32(X1[j,b,h]) %% 16 - %s) + X[%sb*%lld+2*h+1] * "
+                   "f32(i32(X1[j,b,h]) / 16 - %s))",
+                   row, (long long)packed[1], (long long)packed[2], row, (long long)block, from,
+                   row, (long long)block, from);
+    wpk_err err = wpk_buf_status(&rows);
+    e->to.err = e->to.err == WPK_OK ? err : e->to.err;
+    wpk_buf_fini(&rows);
+    return wpk_expansion_equation(e, (int[]){e->node->inputs[0], b, s, zero}, zero >= 0 ? 4 : 3,
+                                  WPK_F32, a->rank, extent, output);
+}
+
+/* Append the product with weights in f32 [k,n], made once: b [n,k], the others as above. */
+static int multiply_unpacked(struct wpk_expansion *e, int b, int s, int zero,
+                             const int64_t extent[2], int64_t block, int output)
+{
+    char from[32] = "8";
+
+    if (zero >= 0) {
+        snprintf(from, sizeof(from), "i32(X2[d1,d0/%lld])", (long long)block);
+    }
+    wpk_buf_printf(&e->text, "Y[d0,d1] = f32(i32(X[d1,d0]) - %s) * X1[d1,d0/%lld]", from,
+                   (long long)block);
+    int real =
+        wpk_expansion_equation(e, (int[]){b, s, zero}, zero >= 0 ? 3 : 2, WPK_F32, 2, extent, -1);
+    return wpk_expansion_binary(e, "MatMul", e->node->inputs[0], real, output);
+}
+
 wpk_err wpk_expand_matmul_nbits(struct wpk_expansion *e)
 {
     const struct wpk_graph_value a = wpk_expansion_input(e, 0), b = wpk_expansion_input(e, 1);
@@ -344,27 +392,25 @@ wpk_err wpk_expand_matmul_nbits(struct wpk_expansion *e)
                                        "points");
     }
     const int64_t padded[] = {n, blocks * block}, by_block[] = {n, blocks};
-    const uint8_t *weights = unpack(e, b.data, n, blocks * block);
+    const int64_t packed[] = {n, blocks, block / 2};
     const uint8_t *zeros = z.rank >= 0 ? unpack(e, z.data, n, blocks) : NULL;
+    bool is_packed =
+        k % block == 0 && wpk_expansion_product(a.extent, a.rank - 1) <= PACKED_ROWS_MAX;
+    const uint8_t *weights = is_packed ? b.data : unpack(e, b.data, n, blocks * block);
     if (weights == NULL || (z.rank >= 0 && zeros == NULL)) {
         return WPK_ENOMEM;
     }
-    int q = wpk_compose_constant(&e->to, WPK_U8, 2, padded, weights);
+    int q = is_packed ? wpk_compose_reshape(&e->to, e->node->inputs[1], "weights", 3, packed, -1)
+                      : wpk_compose_constant(&e->to, WPK_U8, 2, padded, weights);
     int s = wpk_compose_reshape(&e->to, scale.value, "scale", 2, by_block, -1);
     int zero = zeros != NULL ? wpk_compose_constant(&e->to, WPK_U8, 2, by_block, zeros) : -1;
-    wpk_buf_printf(&e->text, "Y[d0,d1] = f32(i32(X[d1,d0]) - %s) * X1[d1,d0/%lld]",
-                   zero >= 0 ? "" : "8", (long long)block);
-    if (zero >= 0) {
-        wpk_buf_reset(&e->text);
-        wpk_buf_printf(&e->text,
-                       "Y[d0,d1] = f32(i32(X[d1,d0]) - i32(X2[d1,d0/%lld])) * X1[d1,d0/%lld]",
-                       (long long)block, (long long)block);
-    }
-    int real = wpk_expansion_equation(e, (int[]){q, s, zero}, zero >= 0 ? 3 : 2, WPK_F32, 2,
-                                      (int64_t[]){k, n}, -1);
     int output = wpk_expansion_output(e, 0);
-    int product_value =
-        wpk_expansion_binary(e, "MatMul", e->node->inputs[0], real, bias.rank >= 0 ? -1 : output);
+    int product_output = bias.rank >= 0 ? -1 : output, product_value;
+    if (is_packed) {
+        product_value = multiply_packed(e, &a, q, s, zero, packed, product_output);
+    } else {
+        product_value = multiply_unpacked(e, q, s, zero, (int64_t[]){k, n}, block, product_output);
+    }
     if (bias.rank >= 0) {
         (void)wpk_expansion_binary(e, "Add", product_value, e->node->inputs[5], output);
     }

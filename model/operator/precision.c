@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/operator/precision.h"
 
+#include "ir/node.h"
 #include "model/operator/expansion.h"
 #include "model/operator/operator.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Below so many terms of a channel or of a row, instructions that add several have no work. */
 #define TERMS_MIN 8
+#define WEIGHTS_MIN 1024 /* elements; fewer stay in a cache */
+#define I8_MAX 127
 
 static bool is_half(enum wpk_dtype dtype)
 {
@@ -152,28 +156,113 @@ static int spread(struct wpk_expansion *e, int bias, int rank)
     return wpk_compose_reshape(&e->to, bias, "bias", rank, extent, -1);
 }
 
+/* ---- narrower weights */
+
+/* True for the product of a matrix with constant weights that are worth narrowing. */
+static bool has_weights(const struct wpk_graph *graph, const struct wpk_graph_node *node)
+{
+    return graph->weights.dtype != WPK_F32 && strcmp(node->op, "Conv") != 0 &&
+           terms_of(graph, node) > 0 && graph->values[node->inputs[1]].data != NULL &&
+           wpk_graph_elements(&graph->values[node->inputs[1]]) >= WEIGHTS_MIN;
+}
+
+static double weight_at(const struct wpk_graph_value *w, int64_t index)
+{
+    float value;
+
+    memcpy(&value, (const char *)w->data + (size_t)index * sizeof(value), sizeof(value));
+    return (double)value;
+}
+
+/* Note how far a weight is from the one that it stands for. */
+static void note_loss(struct wpk_graph *graph, double weight, double narrow)
+{
+    graph->weights.energy += weight * weight;
+    graph->weights.noise += (weight - narrow) * (weight - narrow);
+}
+
+/* The weights as i8 of +-127 times a scale for each index of `axis`.
+ *   shape   *scale: value of f32 [extent of the axis] */
+static int quantize(struct wpk_expansion *e, int value, int axis, int *scale)
+{
+    const struct wpk_graph_value w = e->graph->values[value];
+    int64_t count = wpk_graph_elements(&w), columns = w.extent[axis];
+    int64_t inner = wpk_expansion_product(w.extent + axis + 1, w.rank - axis - 1);
+    int8_t *q = WPK_ARENA_NEW(&e->graph->arena, int8_t, (size_t)count);
+    float *scales = WPK_ARENA_NEW(&e->graph->arena, float, (size_t)columns);
+
+    if (q == NULL || scales == NULL) {
+        e->to.err = WPK_ENOMEM;
+        return 0;
+    }
+    memset(scales, 0, (size_t)columns * sizeof(*scales));
+    for (int64_t i = 0; i < count; i++) {
+        float *largest = &scales[i / inner % columns];
+        *largest = fmaxf(*largest, (float)fabs(weight_at(&w, i)) / I8_MAX);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        double by = (double)scales[i / inner % columns];
+        q[i] = (int8_t)(by > 0 ? rint(weight_at(&w, i) / by) : 0);
+        note_loss(e->graph, weight_at(&w, i), q[i] * by);
+    }
+    *scale = wpk_compose_constant(&e->to, WPK_F32, 1, &columns, scales);
+    return wpk_compose_constant(&e->to, WPK_I8, w.rank, w.extent, q);
+}
+
+/* The weights in a type of graph->weights.   shape  *scale: as in quantize(); -1: none */
+static int narrow_weights(struct wpk_expansion *e, int *scale)
+{
+    const struct wpk_graph_value w = e->graph->values[e->node->inputs[1]];
+    bool is_transposed =
+        strcmp(e->node->op, "Gemm") == 0 && wpk_graph_int(e->node, "transB", 0) != 0;
+
+    e->graph->weights.count++;
+    if (e->graph->weights.dtype == WPK_I8) {
+        return quantize(e, e->node->inputs[1], is_transposed ? 0 : w.rank - 1, scale);
+    }
+    for (int64_t i = 0; i < wpk_graph_elements(&w); i++) {
+        double weight = weight_at(&w, i);
+        note_loss(e->graph, weight, wpk_dtype_round(e->graph->weights.dtype, weight));
+    }
+    return wpk_expansion_cast(e, e->node->inputs[1], e->graph->weights.dtype, -1);
+}
+
+double wpk_precision_loss(const struct wpk_graph *graph)
+{
+    const struct wpk_graph_weights *w = &graph->weights;
+
+    return w->noise > 0 ? 10 * log10(w->energy / w->noise) : (double)INFINITY;
+}
+
 wpk_err wpk_precision_product(struct wpk_graph *graph, const struct wpk_graph_node *node)
 {
     struct wpk_expansion e = {
         .to = {.graph = graph, .name = node->name}, .graph = graph, .node = node};
+    bool narrows = has_weights(graph, node);
 
-    if (!is_half(graph->math) || terms_of(graph, node) < TERMS_MIN) {
+    if (!narrows && (!is_half(graph->math) || terms_of(graph, node) < TERMS_MIN)) {
         return WPK_ENOENT;
     }
     bool is_conv = strcmp(node->op, "Conv") == 0, is_gemm = strcmp(node->op, "Gemm") == 0;
-    int addend = node->input_count > 2 ? node->inputs[2] : -1;
+    int addend = node->input_count > 2 ? node->inputs[2] : -1, factor = -1;
     int output = node->outputs[0], rank = graph->values[node->inputs[0]].rank;
     double beta = is_gemm ? wpk_expansion_real(&e, "beta", 1) : 1;
     double alpha = is_gemm ? wpk_expansion_real(&e, "alpha", 1) : 1;
+    int x = read_matrix(&e, "transA", node->inputs[0]);
+    int w = narrows ? narrow_weights(&e, &factor) : node->inputs[1];
+    w = read_matrix(&e, "transB", w);
+    x = narrows && graph->math != graph->weights.dtype ? x
+                                                       : wpk_expansion_cast(&e, x, graph->math, -1);
+    w = narrows ? w : wpk_expansion_cast(&e, w, graph->math, -1);
     addend = beta == 0 ? -1 : addend;
     bool is_last = addend < 0 && alpha == 1;
-    const int operands[] = {
-        wpk_expansion_cast(&e, read_matrix(&e, "transA", node->inputs[0]), graph->math, -1),
-        wpk_expansion_cast(&e, read_matrix(&e, "transB", node->inputs[1]), graph->math, -1)};
     graph->values[output].writer = -1;
-    int sums = wpk_expansion_node(&e, WPK_SUM_DOMAIN, is_conv ? "Conv" : "MatMul", operands, 2,
+    int sums = wpk_expansion_node(&e, WPK_SUM_DOMAIN, is_conv ? "Conv" : "MatMul", (int[]){x, w}, 2,
                                   node->attributes, is_conv ? node->attribute_count : 0,
-                                  is_last ? output : -1);
+                                  is_last && factor < 0 ? output : -1);
+    if (factor >= 0) {
+        sums = wpk_expansion_binary(&e, "Mul", sums, factor, is_last ? output : -1);
+    }
     if (addend >= 0) {
         addend = is_conv ? spread(&e, addend, rank) : scale(&e, addend, beta);
         (void)wpk_expansion_binary(&e, "Add", scale(&e, sums, alpha), addend, output);

@@ -22,10 +22,14 @@ WPK_MUST_CHECK wpk_err wpk_precision_narrow_outputs(struct wpk_graph *graph,
                                                     const struct wpk_graph_node *node,
                                                     const int *declared);
 
-/* Append a product of operands of graph->math, with sums of f32, that takes the node's place.
+/* Append a product of operands of graph->math, with sums of f32, that takes the node's place; or of
+ * constant weights of graph->weights, of which i8 have a scale for each column.
  *   errors  WPK_ENOENT nothing was appended: the node is no product of f32, or has few terms;
  *           WPK_ENOSPC, WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_precision_product(struct wpk_graph *graph,
                                              const struct wpk_graph_node *node);
+
+/* The signal to noise ratio of the weights that were narrowed, in dB. */
+double wpk_precision_loss(const struct wpk_graph *graph);
 
 #endif

@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-/* Read the model, whose output is y, with products in this type. */
-static void read_model(struct wpk_model_fixture *model, enum wpk_dtype math,
+/* Read the model, whose output is y, with products and weights in these types. */
+static void read_model(struct wpk_model_fixture *model, enum wpk_dtype math, enum wpk_dtype weights,
                        struct wpk_graph *graph)
 {
     struct wpk_buf problems = {0};
@@ -24,6 +24,7 @@ static void read_model(struct wpk_model_fixture *model, enum wpk_dtype math,
     wpk_model_fixture_output(model, "y");
     assert_int_equal(wpk_onnx_read(wpk_model_fixture_write(model, SIZE_MAX), graph, NULL), WPK_OK);
     graph->math = math;
+    graph->weights.dtype = weights;
     wpk_err err = wpk_graph_infer(graph, &problems);
     if (err != WPK_OK) {
         fail_msg("%s", wpk_buf_text(&problems));
@@ -87,7 +88,7 @@ static void test_products(void **state)
         wpk_model_fixture_constant(&model, "d", "f64[8,3]", NULL);
         wpk_model_fixture_constant(&model, "b", "f32[3]", NULL);
         wpk_model_fixture_node(&model, cases[i].op, cases[i].inputs, "y", cases[i].attributes);
-        read_model(&model, cases[i].math, &graph);
+        read_model(&model, cases[i].math, WPK_F32, &graph);
         assert_string_equal(product_of(&graph, &nodes), cases[i].product);
         if (nodes != cases[i].nodes) {
             fail_msg("case %zu has %d nodes", i, nodes);
@@ -109,7 +110,7 @@ static void test_one_cast(void **state)
     wpk_model_fixture_node(&model, "Relu", "x", "a", "");
     wpk_model_fixture_node(&model, "Neg", "x", "b", "");
     wpk_model_fixture_node(&model, "Add", "a,b", "y", "");
-    read_model(&model, WPK_F32, &graph);
+    read_model(&model, WPK_F32, WPK_F32, &graph);
     for (int n = 0; n < graph.node_count; n++) {
         casts += strcmp(graph.nodes[n].op, "Cast") == 0;
     }
@@ -117,6 +118,42 @@ static void test_one_cast(void **state)
     assert_int_equal(graph.values[graph.outputs[0]].dtype, WPK_F32);
     wpk_graph_fini(&graph);
     wpk_model_fixture_fini(&model);
+}
+
+/* Weights of i8 have a scale for each column, whichever way they lie; few stay as they are. */
+static void test_weights(void **state)
+{
+    static const struct {
+        const char *op, *w, *attributes;
+        enum wpk_dtype dtype;
+        const char *product;
+        int nodes, count;
+    } cases[] = {
+        {"MatMul", "f32[8,128]", "", WPK_I8, "Y[d0,d1] = sum(k:8) X[d0,k] * f32(X1[k,d1])", 2, 1},
+        {"Gemm", "f32[128,8]", "transB:i=1", WPK_I8, "Y[d0,d1] = sum(k:8) X[d0,k] * f32(X1[k,d1])",
+         2, 1},
+        {"MatMul", "f32[8,128]", "", WPK_BF16, "Y[d0,d1] = sum(k:8) X[d0,k] * f32(X1[k,d1])", 1, 1},
+        {"MatMul", "f32[8,16]", "", WPK_I8, "Y[d0,d1] = sum(k:8) X[d0,k] * X1[k,d1]", 1, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct wpk_model_fixture model = {.fd = 0};
+        struct wpk_graph graph;
+        int nodes = 0;
+
+        wpk_model_fixture_input(&model, "x", "f32[2,8]");
+        wpk_model_fixture_constant(&model, "w", cases[i].w, NULL);
+        wpk_model_fixture_node(&model, cases[i].op, "x,w", "y", cases[i].attributes);
+        read_model(&model, WPK_F32, cases[i].dtype, &graph);
+        assert_string_equal(product_of(&graph, &nodes), cases[i].product);
+        assert_int_equal(nodes, cases[i].nodes);
+        assert_int_equal(graph.weights.count, cases[i].count);
+        assert_true(cases[i].count == 0 ||
+                    (wpk_precision_loss(&graph) > 30 && wpk_precision_loss(&graph) < 70));
+        wpk_graph_fini(&graph);
+        wpk_model_fixture_fini(&model);
+    }
 }
 
 static void test_declared_types(void **state)
@@ -134,6 +171,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_one_cast),
+        cmocka_unit_test(test_weights),
         cmocka_unit_test(test_declared_types),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

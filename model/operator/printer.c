@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/operator/printer.h"
 
-#include "ir/node.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,7 +18,7 @@ void wpk_printer_operand(struct wpk_printer *printer, int input)
 /* The type that a factor is converted to; NULL: none. */
 static const char *wide_type(const struct wpk_printer *printer, int input)
 {
-    enum wpk_dtype dtype = printer->input[input]->dtype, wide = wpk_dtype_accumulator(dtype);
+    enum wpk_dtype dtype = printer->input[input]->dtype, wide = printer->out->dtype;
 
     return printer->op->output == WPK_OUTPUT_SUM && wide != dtype ? wpk_dtype_name(wide) : NULL;
 }

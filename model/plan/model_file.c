@@ -167,7 +167,8 @@ wpk_err wpk_model_fixing_count(const struct wpk_model_fixing *fixing, int max, i
 void wpk_model_fixing_of_set(const struct wpk_model_fixing *fixing, int index,
                              struct wpk_model_fixing *out)
 {
-    *out = (struct wpk_model_fixing){.binds = fixing->binds, .math = fixing->math};
+    *out = *fixing;
+    out->shapes.count = 0;
     for (int i = 0; i < fixing->shapes.count; i++) {
         const char *shape = fixing->shapes.items[i];
         int count = count_shapes(fixing, shape, fixing->shapes.count);
@@ -175,6 +176,25 @@ void wpk_model_fixing_of_set(const struct wpk_model_fixing *fixing, int index,
             out->shapes.items[out->shapes.count++] = shape;
         }
     }
+}
+
+/* Read the types that products are computed in. */
+static wpk_err read_precision(const struct wpk_model_fixing *fixing, struct wpk_graph *out,
+                              struct wpk_diag *diag)
+{
+    if (fixing->math != NULL && (wpk_dtype_parse(fixing->math, &out->math) != WPK_OK ||
+                                 (out->math != WPK_F32 && out->math != WPK_BF16))) {
+        wpk_diag_set(diag, "--math %s: expected f32 or bf16", fixing->math);
+        return WPK_EINVAL;
+    }
+    enum wpk_dtype *weights = &out->weights.dtype;
+    if (fixing->weights != NULL &&
+        (wpk_dtype_parse(fixing->weights, weights) != WPK_OK ||
+         (*weights != WPK_F32 && *weights != WPK_BF16 && *weights != WPK_I8))) {
+        wpk_diag_set(diag, "--weights %s: expected f32, bf16 or i8", fixing->weights);
+        return WPK_EINVAL;
+    }
+    return WPK_OK;
 }
 
 wpk_err wpk_model_file_read(const char *path, const struct wpk_model_fixing *fixing,
@@ -190,11 +210,8 @@ wpk_err wpk_model_file_read(const char *path, const struct wpk_model_fixing *fix
     if (err == WPK_OK) {
         err = wpk_model_fixing_count(fixing, 1, &sets, diag);
     }
-    if (err == WPK_OK && fixing->math != NULL &&
-        (wpk_dtype_parse(fixing->math, &out->math) != WPK_OK ||
-         (out->math != WPK_F32 && out->math != WPK_BF16))) {
-        wpk_diag_set(diag, "--math %s: expected f32 or bf16", fixing->math);
-        err = WPK_EINVAL;
+    if (err == WPK_OK) {
+        err = read_precision(fixing, out, diag);
     }
     for (int i = 0; err == WPK_OK && i < fixing->shapes.count; i++) {
         err = wpk_graph_set_shape(out, fixing->shapes.items[i], diag);

@@ -218,7 +218,8 @@ wpk_err wpk_verify_plan_file(const char *path, const struct wpk_model_fixing *fi
                              const struct wpk_plan_call *call, double *differences,
                              struct wpk_buf *problems, struct wpk_diag *diag)
 {
-    struct wpk_model_fixing here = {.binds = fixing->binds, .math = fixing->math};
+    struct wpk_model_fixing here = *fixing;
+    here.shapes.count = 0;
     struct wpk_buf text[WPK_ARGS_LIST_MAX] = {{0}};
     struct wpk_graph graph = {0};
 

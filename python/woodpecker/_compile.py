@@ -8,7 +8,7 @@ from ._source import Source
 from ._tools import Interrupted, budget
 
 
-def compile(model, shapes=None, threads=1, seconds=60, candidates=None, bind=None, accuracy=None, math=None, data=None,
+def compile(model, shapes=None, threads=1, seconds=60, candidates=None, bind=None, accuracy=None, math=None, weights=None, data=None,
             server=None, progress=True):
     """Tune a model. Ctrl-C ends the search, and keeps what was found.
 
@@ -29,6 +29,8 @@ def compile(model, shapes=None, threads=1, seconds=60, candidates=None, bind=Non
         ``strict``, ``standard``, ``fast`` or ``times_direct=K``.
     math : str, optional
         ``bf16``: the type of the operands of products, whose sums are f32; else their own.
+    weights : str, optional
+        ``bf16`` or ``i8``: the type that constant operands of products are stored in.
     data, server : str, optional
         The folder of a private history, or the URL of a service; else those of wpkctl.
     progress : bool
@@ -51,7 +53,7 @@ def compile(model, shapes=None, threads=1, seconds=60, candidates=None, bind=Non
         words += ["--shape", "%s=%s" % (name, ",".join(map(str, extents)))]
     for number, (name, array) in enumerate((bind or {}).items()):
         words += ["--bind", "%s=%s" % (name, _save(array, os.path.join(folder.name, "bind%d.npy" % number)))]
-    words += ["--math", math] if math else []
+    words += [word for name, of in (("--math", math), ("--weights", weights)) if of for word in (name, of)]
     source = Source(path, words, folder)
     out = os.path.join(folder.name, "plan.wpk")
     try:

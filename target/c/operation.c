@@ -144,6 +144,30 @@ static struct wpk_c_value combine_bools(struct wpk_c_kernel *k, bool both,
     return value;
 }
 
+/* The exponent of a positive power of two that is an integer; -1: it is none. */
+static int power_of_two(const struct wpk_c_value *b)
+{
+    bool integer = is_number(b) && b->dtype != WPK_BOOL && !wpk_dtype_is_float(b->dtype);
+    for (int n = 0; integer && n < 31; n++) {
+        if (b->form.constant == (int64_t)1 << n) {
+            return n;
+        }
+    }
+    return -1;
+}
+
+/* A quotient, rounded down, or a remainder, never negative, of a division by 2^n. */
+static struct wpk_c_value mask_or_shift(struct wpk_c_kernel *k, enum wpk_binary op,
+                                        const struct wpk_c_value *a, int n)
+{
+    bool divides = op == WPK_BINARY_DIV;
+    struct wpk_c_value value = wpk_c_begin(&k->text, a->dtype, width_of(k, a));
+    wpk_c_put_value(&k->text, a, width_of(k, a));
+    wpk_c_put(&k->text, divides ? " >> %lld" : " & %lld", divides ? (long long)n : (1LL << n) - 1);
+    wpk_c_end(&k->text);
+    return value;
+}
+
 struct wpk_c_value wpk_c_binary(struct wpk_c_kernel *k, enum wpk_binary op,
                                 const struct wpk_c_value *a, const struct wpk_c_value *b)
 {
@@ -169,8 +193,14 @@ struct wpk_c_value wpk_c_binary(struct wpk_c_kernel *k, enum wpk_binary op,
     case WPK_BINARY_POW:
         return call(k, WPK_C_POW, a, b);
     case WPK_BINARY_MOD:
+        if (power_of_two(b) >= 0) {
+            return mask_or_shift(k, op, a, power_of_two(b));
+        }
         return call(k, floating ? WPK_C_MODULO : WPK_C_REMAINDER, a, b);
     default:
+        if (op == WPK_BINARY_DIV && power_of_two(b) >= 0) {
+            return mask_or_shift(k, op, a, power_of_two(b));
+        }
         if (op == WPK_BINARY_DIV && !floating) {
             return call(k, WPK_C_QUOTIENT, a, b);
         }

@@ -101,9 +101,40 @@ static bool may_underflow(const struct wpk_program *op)
     return false;
 }
 
+static bool ends_stage(const struct wpk_program *op, int node)
+{
+    bool ends = false;
+    for (int s = 0; s < op->stage_count; s++) {
+        ends = ends || op->stages[s].expr == node;
+    }
+    return ends;
+}
+
+/* The units of what is computed before it is stored: `computed` in arithmetic, f64's at least, and
+ * `rounded`, to which casts round values that the reference keeps; 0: none. */
+static void find_units(const struct wpk_program *op, double *computed, double *rounded)
+{
+    *computed = wpk_accuracy_unit(WPK_F64);
+    *rounded = 0;
+    for (int i = 0; i < op->node_count; i++) {
+        const struct wpk_node *node = &op->nodes[i];
+        bool half = node->dtype == WPK_F16 || node->dtype == WPK_BF16;
+        if (node->kind == WPK_NODE_UNARY || node->kind == WPK_NODE_BINARY) {
+            *computed = fmax(*computed, wpk_accuracy_unit(node->dtype));
+        } else if (node->kind == WPK_NODE_CAST && half && !ends_stage(op, i)) {
+            *rounded = fmax(*rounded, wpk_accuracy_unit(node->dtype));
+        }
+    }
+    for (int s = 0; s < op->stage_count; s++) {
+        if (op->stages[s].reduction != WPK_REDUCE_NONE) {
+            *computed = fmax(*computed, wpk_accuracy_unit(op->stages[s].accumulator));
+        }
+    }
+}
+
 static struct tolerance find_tolerance(const struct wpk_program *op, double times)
 {
-    double u = wpk_accuracy_unit(WPK_F32);
+    double u = wpk_accuracy_unit(WPK_F32), computed, rounded;
     double terms = 1;
     for (int i = 0; i < op->stage_count; i++) {
         const struct wpk_stage *stage = &op->stages[i];
@@ -118,11 +149,12 @@ static struct tolerance find_tolerance(const struct wpk_program *op, double time
         }
     }
     enum wpk_dtype output = output_of(op)->dtype;
+    find_units(op, &computed, &rounded);
     if (output == WPK_F64) {
-        u = wpk_accuracy_unit(WPK_F64);
+        u = computed;
     }
     return (struct tolerance){
-        .of_magnitude = u * TERMS_FACTOR * times,
+        .of_magnitude = u * TERMS_FACTOR * times + rounded,
         .of_value = u * ORDER_FACTOR * sqrt(terms) + wpk_accuracy_unit(output),
         .least = least_normal(output) * (may_underflow(op) ? UNDERFLOW_FACTOR : 1),
     };
