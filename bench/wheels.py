@@ -4,8 +4,8 @@
 
     bench/wheels.py [WORD...]     default: all; WORD is a part of a wheel's or a file's name
 
-Each .onnx file of a wheel in WHEELS is a model. Free extents are those of EXTENTS; a batch is 1. Inputs are smooth images
-or tones in [0, 1), small indices, masks of ones. A row says what became of the model: `refused` by check, with the
+Each .onnx file of a wheel in WHEELS is a model. Free extents are those of EXTENTS; a batch is 1. Inputs are smooth images, pages of text for
+detectors of text, or tones, all in [0, 1); small indices; masks of ones. A row says what became of the model: `refused` by check, with the
 reason; `failed` while it was tuned or run; `wrong` where an output differs by more than 1e-4 of its largest value, and is
 further from the model in f64 (tests/oracle/onnx_f64.py, or our interpreter if that fails) than 1e-4 and than twice ONNX
 Runtime's error; or `ok`, with the time of ONNX Runtime over ours. Quantized models are told apart. The exit
@@ -85,9 +85,23 @@ def extents_of(name, value):
     return dims
 
 
-def draw(value, extents):
+def page(extents):
+    """Lines of black letters on white: a detector of text finds something, and does not answer 0 everywhere."""
+    random = np.random.default_rng(1)
+    image = np.full(extents, 0.95)
+    for top in range(16, extents[2] - 24, 32):
+        for left in range(16, extents[3] - 24, 14):
+            if random.random() < 0.85:
+                strokes = random.random((7, 4)) < 0.5
+                image[:, :, top:top + 14, left:left + 8] -= 0.85 * np.kron(strokes, np.ones((2, 2)))
+    return image
+
+
+def draw(name, value, extents):
     kind = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
     count = int(np.prod(extents))
+    if "_det" in name and len(extents) == 4:
+        return page(extents).astype(kind)
     if kind == np.float32:
         wave = 0.5 + 0.4 * np.sin(np.arange(count) / 7.3) * np.cos(np.arange(count) / 311.0)
         wave += np.random.default_rng(1).normal(0, 0.03, count)  # silence would be the logarithm of nothing
@@ -110,11 +124,11 @@ def reason(text):
     return lines[-1][:160]
 
 
-def save_inputs(values, data):
+def save_inputs(name, values, data):
     """({name: array}, the options of wpkctl run)"""
     inputs, words = {}, []
     for value, extents in values:
-        inputs[value.name] = draw(value, extents)
+        inputs[value.name] = draw(name, value, extents)
         file = data / ("in%d.npy" % len(inputs))
         np.save(file, inputs[value.name])
         words += ["--input", "%s=%s" % (value.name, file)]
@@ -151,9 +165,9 @@ def evaluate(path, inputs, words, shapes, names, data):
         return run(path, ["--interpret", *shapes, *words], names, data), "our interpreter's"
 
 
-def compare(plan, path, values, shapes, data):
+def compare(name, plan, path, values, shapes, data):
     """(is the plan right, what is said of it)"""
-    inputs, words = save_inputs(values, data)
+    inputs, words = save_inputs(name, values, data)
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     peer, ours = session.run(None, inputs), run(plan, words, names, data)
@@ -185,7 +199,7 @@ def judge(name, path, data, candidates):
         code, _, err = call("tune", path, *shapes, "--data", data / "history", "--candidates", candidates, "-o", plan)
         if code != 0:
             return "failed", reason(err)
-        right, said = compare(plan, str(path), values, shapes, data)
+        right, said = compare(name, plan, str(path), values, shapes, data)
     except (RuntimeError, subprocess.TimeoutExpired, onnxruntime.capi.onnxruntime_pybind11_state.InvalidArgument) as failure:
         return "failed", str(failure)[:160]
     return "ok" if right else "wrong", said
