@@ -24,9 +24,10 @@ enum {
     TENSOR_RAW = 9,
     TENSOR_DOUBLES = 10,
     TENSOR_EXTERNAL = 13,
-    TENSOR_LOCATION = 14
+    TENSOR_LOCATION = 14,
 };
 enum { ENTRY_KEY = 1, ENTRY_VALUE = 2 };
+enum { TYPE_UINT4 = 21, TYPE_INT4 = 22 }; /* of elements */
 
 /* ---- external data */
 
@@ -316,6 +317,24 @@ static wpk_err read_name(struct wpk_onnx_reader *reader, struct wpk_protobuf mes
     return WPK_OK;
 }
 
+/* Two elements of 4 bits lie in a byte, the first in its low half: make each one of a byte. */
+static wpk_err unpack(struct wpk_onnx_reader *reader, bool is_signed, int64_t count,
+                      struct wpk_graph_value *value)
+{
+    const uint8_t *packed = value->data;
+    uint8_t *bytes = WPK_ARENA_NEW(&reader->graph->arena, uint8_t, (size_t)count + 1);
+
+    for (int64_t i = 0; bytes != NULL && i < count; i++) {
+        uint8_t element = packed[i / 2] >> (i % 2 * 4) & 15;
+        bytes[i] = (uint8_t)(is_signed && element > 7 ? element - 16 : element);
+    }
+    value->data = bytes;
+    value->size = (size_t)count;
+    value->dtype = is_signed ? WPK_I8 : WPK_U8;
+    value->element_type = wpk_graph_element_of(value->dtype);
+    return bytes != NULL ? WPK_OK : WPK_ENOMEM;
+}
+
 wpk_err wpk_onnx_tensor(struct wpk_onnx_reader *reader, struct wpk_protobuf message,
                         bool is_attribute, int *out)
 {
@@ -330,8 +349,16 @@ wpk_err wpk_onnx_tensor(struct wpk_onnx_reader *reader, struct wpk_protobuf mess
     if (err != WPK_OK) {
         return err;
     }
+    bool is_int4 = value.element_type == TYPE_INT4, is_uint4 = value.element_type == TYPE_UINT4;
     value.is_typed = wpk_graph_dtype(value.element_type, &value.dtype) == WPK_OK;
-    if (value.is_typed) {
+    if (is_int4 || is_uint4) {
+        int64_t count = wpk_graph_elements(&value);
+        value.is_typed = true;
+        value.dtype = WPK_U8;
+        value.size = (size_t)(count + 1) / 2;
+        err = find_data(reader, message, is_external, is_raw, &value);
+        err = err == WPK_OK ? unpack(reader, is_int4, count, &value) : err;
+    } else if (value.is_typed) {
         value.size = (size_t)wpk_graph_elements(&value) * wpk_dtype_size(value.dtype);
         err = find_data(reader, message, is_external, is_raw, &value);
     } else {

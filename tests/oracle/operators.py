@@ -17,6 +17,7 @@ import sys
 import time
 import warnings
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -1087,6 +1088,11 @@ def quantize(d):
         d.set(block_size=block)
     d.set(axis=axis)
     quantizes = d.op == "QuantizeLinear"
+    if not quantizes and d.chance(0.2):
+        packed = ml_dtypes.int4 if kind == "i1" else ml_dtypes.uint4
+        d.add((narrow(d, shape, kind) >> 4).astype(packed), True)
+        d.add(scales(d, of))
+        return
     d.add(d.array(shape, "f4", -4, 4) if quantizes else narrow(d, shape, kind))
     d.add(scales(d, of), d.chance(0.8))
     d.exact = quantizes
