@@ -185,7 +185,8 @@ int wpk_instruction_choose(const struct wpk_program *program, const struct wpk_s
 {
     int best = -1, load[2];
     for (int i = 0; i < wpk_instruction_count(); i++) {
-        bool better = best < 0 || instructions[i].lanes > instructions[best].lanes;
+        bool better = best < 0 || instructions[i].lanes / instructions[i].cost >
+                                      instructions[best].lanes / instructions[best].cost;
         if (better && wpk_cpu_flags_fit(instructions[i].flags, has) &&
             wpk_instruction_fits(&instructions[i], program, stage, load)) {
             best = i;

@@ -17,16 +17,27 @@
 
 #define GROUP_BYTES 4
 
-/* An instruction as compilers' assemblers spell it: %0 the sums, %1 and %2 the operands. */
+/* The products of four bytes as those of two pairs of words, even ones and odd ones. */
+#define MADDWD                                                                                     \
+    "vpsllw $8, %[a], %[t]; vpsllw $8, %[b], %[u]; vpsrlw $8, %[t], %[t]; "                        \
+    "vpsraw $8, %[u], %[u]; vpmaddwd %[u], %[t], %[t]; vpaddd %[t], %[s], %[s]; "                  \
+    "vpsrlw $8, %[a], %[t]; vpsraw $8, %[b], %[u]; vpmaddwd %[u], %[t], %[t]; "                    \
+    "vpaddd %[t], %[s], %[s]"
+
+/* An instruction, or several, as compilers' assemblers spell them: s the sums, a and b the
+ * operands, t and u what else they overwrite. */
 static const struct row {
     const char *name;
     const char *text;
     const char *constraint; /* of registers */
     int lanes_min;          /* and each power of two up to those of the description */
+    bool has_more;          /* it overwrites t and u */
 } rows[] = {
-    {"vdpbf16ps", "vdpbf16ps %2, %1, %0", "v", 4},
-    {"vpdpbusd", "vpdpbusd %2, %1, %0", "v", 4},
-    {"vpdpbusd_vex", "%{vex%} vpdpbusd %2, %1, %0", "x", 4},
+    {"vdpbf16ps", "vdpbf16ps %[b], %[a], %[s]", "v", 4, false},
+    {"vpdpbusd", "vpdpbusd %[b], %[a], %[s]", "v", 4, false},
+    {"vpdpbusd_vex", "%{vex%} vpdpbusd %[b], %[a], %[s]", "x", 4, false},
+    {"vpmaddwd", MADDWD, "v", 4, true},
+    {"vpmaddwd_vex", MADDWD, "x", 4, true},
 };
 
 static const struct row *row_of(const struct wpk_instruction *instruction)
@@ -158,9 +169,21 @@ static void print_instruction(struct wpk_c_kernel *k, const struct wpk_c_point *
     wpk_c_put(&k->text, " t%d = ", sum.name);
     wpk_c_put_value(&k->text, &before, width);
     wpk_c_end(&k->text);
-    wpk_c_line(&k->text, "__asm__(\"%s\" : \"+%s\"(t%d) : \"%s\"(t%d), \"%s\"(t%d));", row->text,
-               row->constraint, sum.name, row->constraint, operand[0].name, row->constraint,
-               operand[1].name);
+    const char *in = row->constraint;
+    if (row->has_more) {
+        wpk_c_indent(&k->text);
+        wpk_c_put_type(&k->text, WPK_C_I32, width);
+        wpk_c_put(&k->text, " m%d, n%d", sum.name, sum.name);
+        wpk_c_end(&k->text);
+    }
+    wpk_c_indent(&k->text);
+    wpk_c_put(&k->text, "__asm__(\"%s\" : [s] \"+%s\"(t%d)", row->text, in, sum.name);
+    if (row->has_more) {
+        wpk_c_put(&k->text, ", [t] \"=&%s\"(m%d), [u] \"=&%s\"(n%d)", in, sum.name, in, sum.name);
+    }
+    wpk_c_put(&k->text, " : [a] \"%s\"(t%d), [b] \"%s\"(t%d))", in, operand[0].name, in,
+              operand[1].name);
+    wpk_c_end(&k->text);
     wpk_c_storage_write(k, output, point->axis, width, &sum);
 }
 
