@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define JOBS_SEARCHED 1000 /* the newest; a fingerprint finds what is older */
 

@@ -3,7 +3,6 @@
 
 #include "ir/cost.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

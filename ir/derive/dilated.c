@@ -19,7 +19,6 @@
 #include "ir/derive/rewrite.h"
 
 #include <stdio.h>
-#include <string.h>
 
 struct pair {
     int output_axis, reduction_axis;

@@ -9,7 +9,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define TERMS_MAX ((int64_t)1 << 22) /* 32 MiB of doubles */
 

@@ -5,7 +5,6 @@
 #include "nest/output.h"
 #include "target/c/kernel.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -12,7 +12,6 @@
 #include "target/cpu/register_tile.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

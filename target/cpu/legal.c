@@ -8,8 +8,6 @@
 #include "ir/instruction/instruction.h"
 #include "search/back_end.h"
 
-#include <string.h>
-
 static bool no(const char **why, const char *reason)
 {
     if (why != NULL) {

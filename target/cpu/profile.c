@@ -4,7 +4,6 @@
 #include "search/reuse.h"
 
 #include <math.h>
-#include <string.h>
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 

@@ -15,7 +15,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static void print_loops(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, int i,
                         const struct wpk_cuda_iteration *space);

@@ -11,7 +11,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define STEP_LEAST 8
 #define STEP_MOST 32
