@@ -2,6 +2,7 @@
 #include "client/t4.h"
 
 #include "client/job_file.h"
+#include "common/format.h"
 #include "common/fs.h"
 #include "common/json.h"
 #include "ir/canonical/fingerprint.h"
@@ -102,12 +103,6 @@ wpk_err wpk_t4_encode(const struct wpk_trial_list *list, struct wpk_buf *out)
 
 /* ---- reading */
 
-static int compare_times(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Genes in the order of the file, as wpk_candidate_encode() writes them. A document does not say of
  * which version of the space they are: those of another one do not fit. */
 static void read_configuration(struct wpk_json_reader *r, const struct wpk_space *space,
@@ -140,7 +135,7 @@ static double read_time(struct wpk_json_reader *r)
     }
     wpk_json_leave(r);
     wpk_json_leave(r);
-    qsort(times, (size_t)count, sizeof(times[0]), compare_times);
+    qsort(times, (size_t)count, sizeof(times[0]), wpk_real_compare);
     return count == 0 ? 0 : times[count / 2] * 1e6;
 }
 

@@ -39,6 +39,18 @@ void wpk_c_indent(struct wpk_c_text *t)
     }
 }
 
+void wpk_c_open(struct wpk_c_text *t)
+{
+    wpk_c_line(t, "{");
+    t->depth++;
+}
+
+void wpk_c_close(struct wpk_c_text *t)
+{
+    t->depth--;
+    wpk_c_line(t, "}");
+}
+
 void wpk_c_line(struct wpk_c_text *t, const char *format, ...)
 {
     va_list args;
