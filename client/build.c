@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #define SCHEDULE_SIZE_MAX ((size_t)1 << 20)
 #define OUTPUT_SIZE_MAX ((size_t)8 << 20)

@@ -5,7 +5,6 @@
 #include "client/show.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define ITEMS_MAX 200
 #define SHORT_HASH 12 /* digits, as tables show them */

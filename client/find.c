@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define JOBS_SEARCHED 1000 /* the newest; a fingerprint finds what is older */
 
@@ -276,16 +275,6 @@ static void offer_ops(const struct wpk_api_job *jobs, int count, struct wpk_sugg
     }
 }
 
-static const struct wpk_api_op *find_op(const struct wpk_api_job *job, const char *name)
-{
-    for (int i = 0; i < job->op_count; i++) {
-        if (strcmp(job->ops[i].name, name) == 0) {
-            return &job->ops[i];
-        }
-    }
-    return NULL;
-}
-
 /* The job's kernel of the operator; it stays NULL where the job has none. */
 static wpk_err fetch_kernel(struct wpk_session *session, const char *job, const char *name,
                             struct wpk_arena *arena, const struct wpk_api_kernel **out,
@@ -315,7 +304,7 @@ static wpk_err search_jobs(struct wpk_session *session, const char *name,
     bool another = false;
 
     for (int i = 0; i < count; i++) {
-        const struct wpk_api_op *op = find_op(&jobs[i], name);
+        const struct wpk_api_op *op = wpk_api_job_op(&jobs[i], name);
         if (op == NULL) {
             continue;
         }

@@ -7,7 +7,6 @@
 #include "search/mask.h"
 #include "search/variant.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 static wpk_err fill_jobs(const void *user, const struct wpk_buf *body, struct wpk_arena *arena,
                          struct wpk_text_table *table, struct wpk_diag *diag)

@@ -5,7 +5,6 @@
 #include "client/show.h"
 #include "schema/device.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

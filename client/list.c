@@ -4,7 +4,6 @@
 #include "common/json.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define TOKEN_SIZE 256
 

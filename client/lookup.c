@@ -4,6 +4,7 @@
 #include "client/find.h"
 #include "client/job_file.h"
 #include "client/schedule_file.h"
+#include "client/show.h"
 #include "common/format.h"
 #include "common/fs.h"
 #include "common/json.h"
@@ -89,12 +90,6 @@ static wpk_err add_lookup(const struct lookup *lookup, struct batch *batch,
     return err;
 }
 
-static double get_real(struct wpk_json_reader *r, const char *key)
-{
-    return wpk_json_kind_of(r, key) == WPK_JSON_NUMBER ? wpk_json_get_real(r, key, -1e300, 1e300)
-                                                       : 0;
-}
-
 static const char *get_text(struct wpk_json_reader *r, const char *key)
 {
     return wpk_json_kind_of(r, key) == WPK_JSON_STRING
@@ -109,8 +104,8 @@ static void print_duration(struct wpk_json_reader *r, const char *key, double ra
     char noise[WPK_FORMAT_SIZE];
 
     wpk_json_enter(r, key);
-    wpk_format_ns((uint64_t)(get_real(r, "median") * ratio), median);
-    wpk_format_ns((uint64_t)(get_real(r, "mad") * ratio), noise);
+    wpk_format_ns((uint64_t)(wpk_show_number(r, "median") * ratio), median);
+    wpk_format_ns((uint64_t)(wpk_show_number(r, "mad") * ratio), noise);
     wpk_json_leave(r);
     printf("%s ± %s", median, noise);
 }
@@ -142,7 +137,7 @@ static double median_of(struct wpk_json_reader *r, const char *key)
 
     if (wpk_json_kind_of(r, key) == WPK_JSON_OBJECT) {
         wpk_json_enter(r, key);
-        median = get_real(r, "median");
+        median = wpk_show_number(r, "median");
         wpk_json_leave(r);
     }
     return median;
@@ -173,8 +168,8 @@ static void print_class(struct wpk_json_reader *r, bool near)
     printf("  %-12s %s, %s", "class", class, get_text(r, "conditions"));
     if (!near && wpk_json_kind_of(r, "verified") == WPK_JSON_OBJECT) {
         wpk_json_enter(r, "verified");
-        printf(", error %.1e of rms, %.1fx direct", get_real(r, "of_rms"),
-               get_real(r, "times_direct"));
+        printf(", error %.1e of rms, %.1fx direct", wpk_show_number(r, "of_rms"),
+               wpk_show_number(r, "times_direct"));
         wpk_json_leave(r);
     }
     putchar('\n');
@@ -197,8 +192,8 @@ static void print_known(struct wpk_json_reader *r, bool near)
         wpk_json_leave(r);
     }
     print_class(r, near);
-    if (get_real(r, "speedup") > 0) {
-        printf("  %-12s %.2fx\n", "speedup", get_real(r, "speedup"));
+    if (wpk_show_number(r, "speedup") > 0) {
+        printf("  %-12s %.2fx\n", "speedup", wpk_show_number(r, "speedup"));
     }
     const char *artifact = get_text(r, "artifact");
     if (near) {
@@ -226,8 +221,8 @@ static void print_match(struct wpk_json_reader *r, const char *name)
     bool known = strcmp(match, "none") != 0;
 
     printf("%s: %s", name, match);
-    if (get_real(r, "distance") > 0) {
-        printf(", %.2f away", get_real(r, "distance"));
+    if (wpk_show_number(r, "distance") > 0) {
+        printf(", %.2f away", wpk_show_number(r, "distance"));
     }
     putchar('\n');
     print_expected(r, match);

@@ -9,7 +9,6 @@
 #include "common/json.h"
 #include "common/machine.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

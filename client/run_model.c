@@ -14,7 +14,6 @@
 #include "schema/draw.h"
 #include "schema/npy.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

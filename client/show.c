@@ -229,3 +229,9 @@ int wpk_show_verb(const char *verb, const char *const *verbs, struct wpk_diag *d
     wpk_diag_set(diag, "'%s' is none of: %s%s", verb, list, wpk_suggest_text(&suggest));
     return -1;
 }
+
+double wpk_show_number(struct wpk_json_reader *r, const char *key)
+{
+    return wpk_json_kind_of(r, key) == WPK_JSON_NUMBER ? wpk_json_get_real(r, key, -1e300, 1e300)
+                                                       : 0;
+}

@@ -64,4 +64,7 @@ void wpk_show_body(const char *name, const char *reason, struct wpk_buf *out);
  * it is not there. */
 int wpk_show_verb(const char *verb, const char *const *verbs, struct wpk_diag *diag);
 
+/* The number at `key`; 0 if there is none, or null. */
+double wpk_show_number(struct wpk_json_reader *r, const char *key);
+
 #endif

@@ -6,7 +6,6 @@
 #include "client/session.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 static wpk_err show(const struct wpk_api_job *job, const struct wpk_session *session,

@@ -2,8 +2,7 @@
 #include "client/t4.h"
 
 #include "client/job_file.h"
-#include "common/clock.h"
-#include "common/crypto.h"
+#include "common/format.h"
 #include "common/fs.h"
 #include "common/json.h"
 #include "ir/canonical/fingerprint.h"
@@ -104,12 +103,6 @@ wpk_err wpk_t4_encode(const struct wpk_trial_list *list, struct wpk_buf *out)
 
 /* ---- reading */
 
-static int compare_times(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Genes in the order of the file, as wpk_candidate_encode() writes them. A document does not say of
  * which version of the space they are: those of another one do not fit. */
 static void read_configuration(struct wpk_json_reader *r, const struct wpk_space *space,
@@ -142,7 +135,7 @@ static double read_time(struct wpk_json_reader *r)
     }
     wpk_json_leave(r);
     wpk_json_leave(r);
-    qsort(times, (size_t)count, sizeof(times[0]), compare_times);
+    qsort(times, (size_t)count, sizeof(times[0]), wpk_real_compare);
     return count == 0 ? 0 : times[count / 2] * 1e6;
 }
 
@@ -198,57 +191,24 @@ static wpk_err decode(const struct wpk_buf *text, const struct wpk_space *space,
 }
 
 /* wpkctl import --format t4: trials of another tuner or device become hints of a history. They are
- * written as an export, which `wpkd --db import` reads from its standard input. */
+ * written as a document, which `wpkd --db import` reads from its standard input
+ * (coordinator/db/db_import.c). */
 
-/* coordinator/db/db_file.h describes the lines. */
-
-struct lines {
+struct hints {
     const char *fingerprint, *layouts;
-    struct wpk_buf text;
+    struct wpk_json_writer *json;
 };
-
-/* Append the writer's document as a line; ends the writer. */
-static wpk_err put_line(struct lines *lines, struct wpk_json_writer *w)
-{
-    wpk_err err = wpk_json_print(w, false, &lines->text);
-    wpk_buf_append_byte(&lines->text, '\n');
-    wpk_json_writer_free(w);
-    return err == WPK_OK ? wpk_buf_status(&lines->text) : err;
-}
 
 static wpk_err take(void *user, const char *candidate, double time_ns)
 {
-    struct lines *lines = user;
-    struct wpk_json_writer *w = wpk_json_writer_new_object();
-    wpk_json_begin_object(w, "hint");
-    wpk_json_put_text(w, "fingerprint", lines->fingerprint);
-    wpk_json_put_text(w, "layouts", lines->layouts);
-    wpk_json_put_text(w, "candidate", candidate);
-    wpk_json_put_real(w, "time_ns", time_ns);
-    wpk_json_end(w);
-    return put_line(lines, w);
-}
-
-static wpk_err begin(struct lines *lines)
-{
-    char created[WPK_CLOCK_TEXT_SIZE];
-    struct wpk_json_writer *w = wpk_json_writer_new_object();
-    wpk_clock_format(wpk_clock_wall_ns(wpk_clock_system()), created);
-    wpk_json_put_int(w, "wpk_export", WPK_EXPORT_VERSION);
-    wpk_json_put_text(w, "program", WPK_VERSION);
-    wpk_json_put_text(w, "created", created);
-    return put_line(lines, w);
-}
-
-static wpk_err end(struct lines *lines)
-{
-    char sha256[WPK_SHA256_HEX_SIZE];
-    struct wpk_json_writer *w = wpk_json_writer_new_object();
-    wpk_crypto_sha256_hex(lines->text.data, lines->text.size, sha256);
-    wpk_json_begin_object(w, "end");
-    wpk_json_put_text(w, "sha256", sha256);
-    wpk_json_end(w);
-    return put_line(lines, w);
+    const struct hints *hints = user;
+    wpk_json_begin_object(hints->json, NULL);
+    wpk_json_put_text(hints->json, "fingerprint", hints->fingerprint);
+    wpk_json_put_text(hints->json, "layouts", hints->layouts);
+    wpk_json_put_text(hints->json, "candidate", candidate);
+    wpk_json_put_real(hints->json, "time_ns", time_ns);
+    wpk_json_end(hints->json);
+    return WPK_OK;
 }
 
 /* Find the operator of this name in the job; NULL: its only one. */
@@ -267,9 +227,9 @@ static wpk_err find_op(const struct wpk_job *job, const char *name, int *out, st
     return WPK_EINVAL;
 }
 
-/* Write the hints of `text`, which is of this operator, as an export. */
+/* Write the hints of `text`, which is of this operator, as a document. */
 static wpk_err convert(const struct wpk_buf *text, const struct wpk_job *job, int op,
-                       struct lines *lines, struct wpk_diag *diag)
+                       struct wpk_buf *out, struct wpk_diag *diag)
 {
     struct wpk_program program = {0}, canonical = {0};
     struct wpk_fingerprint fingerprint;
@@ -283,12 +243,13 @@ static wpk_err convert(const struct wpk_buf *text, const struct wpk_job *job, in
     err = err == WPK_OK ? wpk_device_probe(WPK_CPU_FLAGS_ALL, &options.device) : err;
     err = err == WPK_OK ? wpk_space_derive(&canonical, &options, &space, diag) : err;
     if (err == WPK_OK) {
-        lines->fingerprint = fingerprint.exact;
-        lines->layouts = options.layouts;
-        err = begin(lines);
+        struct hints hints = {fingerprint.exact, options.layouts, wpk_json_writer_new_object()};
+        wpk_json_begin_array(hints.json, "hints");
+        err = decode(text, &space, take, &hints, diag);
+        wpk_json_end(hints.json);
+        err = err == WPK_OK ? wpk_json_print(hints.json, false, out) : err;
+        wpk_json_writer_free(hints.json);
     }
-    err = err == WPK_OK ? decode(text, &space, take, lines, diag) : err;
-    err = err == WPK_OK ? end(lines) : err;
     wpk_space_fini(&space);
     wpk_program_fini(&canonical);
     wpk_program_fini(&program);
@@ -307,20 +268,20 @@ static wpk_err feed(const struct wpk_buf *text)
 wpk_err wpk_import_t4(const char *path, const char *job_path, const char *op, struct wpk_diag *diag)
 {
     struct wpk_buf text = {.size_max = WPK_T4_SIZE_MAX + 1};
+    struct wpk_buf document = {.size_max = WPK_HINTS_SIZE_MAX};
     struct wpk_job job = {0};
-    struct lines lines = {0};
     int index = 0;
     wpk_err err = wpk_job_file_read(job_path, &job, diag);
     err = err == WPK_OK ? find_op(&job, op, &index, diag) : err;
     err = err == WPK_OK ? wpk_fs_read(path, WPK_T4_SIZE_MAX, &text, diag) : err;
     if (err == WPK_OK) {
-        err = convert(&text, &job, index, &lines, diag);
+        err = convert(&text, &job, index, &document, diag);
         if (err != WPK_OK && diag->file[0] == '\0') {
             snprintf(diag->file, sizeof(diag->file), "%s", path);
         }
     }
-    err = err == WPK_OK ? feed(&lines.text) : err;
-    wpk_buf_fini(&lines.text);
+    err = err == WPK_OK ? feed(&document) : err;
+    wpk_buf_fini(&document);
     wpk_buf_fini(&text);
     wpk_job_fini(&job);
     return err == WPK_EPARSE || err == WPK_ERANGE || err == WPK_ENOENT ? WPK_EINVAL : err;

@@ -4,9 +4,7 @@
 #include "common/crypto.h"
 #include "common/json.h"
 
-#include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #define ID_SIZE 8 /* bytes */
 #define DAY_S (24 * 3600)

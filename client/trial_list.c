@@ -20,31 +20,25 @@ static const char *text_of(struct wpk_json_reader *r, const char *key, struct wp
     return copy != NULL ? copy : "";
 }
 
-static double number_of(struct wpk_json_reader *r, const char *key)
-{
-    return wpk_json_kind_of(r, key) == WPK_JSON_NUMBER ? wpk_json_get_real(r, key, -1e300, 1e300)
-                                                       : 0;
-}
-
 static void read_trial(struct wpk_json_reader *r, struct wpk_arena *arena,
                        struct wpk_listed_trial *out)
 {
     *out = (struct wpk_listed_trial){
-        .index = (int64_t)number_of(r, "index"),
+        .index = (int64_t)wpk_show_number(r, "index"),
         .provider = text_of(r, "provider", arena),
         .candidate = text_of(r, "candidate", arena),
         .outcome = text_of(r, "outcome", arena),
         .recorded = text_of(r, "recorded", arena),
-        .ratio = number_of(r, "anchor_ratio"),
+        .ratio = wpk_show_number(r, "anchor_ratio"),
         .censored =
             wpk_json_kind_of(r, "censored") == WPK_JSON_BOOL && wpk_json_get_bool(r, "censored"),
     };
     out->is_candidate = out->index >= 0;
     if (wpk_json_kind_of(r, "time_ns") == WPK_JSON_OBJECT) {
         wpk_json_enter(r, "time_ns");
-        out->median_ns = number_of(r, "median");
-        out->min_ns = number_of(r, "min");
-        out->mad_ns = number_of(r, "mad");
+        out->median_ns = wpk_show_number(r, "median");
+        out->min_ns = wpk_show_number(r, "min");
+        out->mad_ns = wpk_show_number(r, "mad");
         wpk_json_leave(r);
     }
 }

@@ -24,12 +24,6 @@ static const char *text_of(struct wpk_json_reader *r, const char *key, struct wp
     return copy != NULL && copy[0] != '\0' ? copy : "-";
 }
 
-static double number_of(struct wpk_json_reader *r, const char *key)
-{
-    return wpk_json_kind_of(r, key) == WPK_JSON_NUMBER ? wpk_json_get_real(r, key, -1e300, 1e300)
-                                                       : 0;
-}
-
 /* The log as one line: a table has no room for more. */
 static const char *log_of(struct wpk_json_reader *r, struct wpk_arena *arena)
 {
@@ -50,12 +44,12 @@ static void error_of(struct wpk_json_reader *r, const char *outcome, char *out, 
 {
     bool wrong = strcmp(outcome, "wrong_result") == 0;
 
-    if (!wrong && wpk_json_has(r, "times_direct") && number_of(r, "times_direct") >= 0) {
-        snprintf(out, size, "%.1e of rms, %.1fx direct", number_of(r, "of_rms"),
-                 number_of(r, "times_direct"));
-    } else if (number_of(r, "tolerance") > 0) {
-        snprintf(out, size, "%.1e, allowed %.1e", number_of(r, "max_error"),
-                 number_of(r, "tolerance"));
+    if (!wrong && wpk_json_has(r, "times_direct") && wpk_show_number(r, "times_direct") >= 0) {
+        snprintf(out, size, "%.1e of rms, %.1fx direct", wpk_show_number(r, "of_rms"),
+                 wpk_show_number(r, "times_direct"));
+    } else if (wpk_show_number(r, "tolerance") > 0) {
+        snprintf(out, size, "%.1e, allowed %.1e", wpk_show_number(r, "max_error"),
+                 wpk_show_number(r, "tolerance"));
     }
 }
 
@@ -66,7 +60,7 @@ static void add_trial(struct wpk_json_reader *r, const struct filter *filter,
     char time[WPK_FORMAT_SIZE] = "-";
     char error[64] = "-";
     const char *outcome = text_of(r, "outcome", arena);
-    int64_t number = (int64_t)number_of(r, "index");
+    int64_t number = (int64_t)wpk_show_number(r, "index");
     bool censored =
         wpk_json_kind_of(r, "censored") == WPK_JSON_BOOL && wpk_json_get_bool(r, "censored");
 
@@ -80,7 +74,7 @@ static void add_trial(struct wpk_json_reader *r, const struct filter *filter,
     }
     if (wpk_json_kind_of(r, "time_ns") == WPK_JSON_OBJECT) {
         wpk_json_enter(r, "time_ns");
-        wpk_format_ns((uint64_t)number_of(r, "median"), time);
+        wpk_format_ns((uint64_t)wpk_show_number(r, "median"), time);
         wpk_json_leave(r);
     }
     error_of(r, outcome, error, sizeof(error));

@@ -11,7 +11,6 @@
 #include "search/candidate_nest.h"
 #include "search/feature.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -48,34 +48,6 @@ uint64_t wpk_clock_wall_ns(const struct wpk_clock *clock)
     return clock->wall_ns(clock);
 }
 
-/* Threads may look at it while its owner moves it. */
-static uint64_t fake_now_ns(const struct wpk_clock *clock)
-{
-    return __atomic_load_n(&((const struct wpk_clock_fake *)clock)->now_ns, __ATOMIC_RELAXED);
-}
-
-static uint64_t fake_wall_ns(const struct wpk_clock *clock)
-{
-    return __atomic_load_n(&((const struct wpk_clock_fake *)clock)->wall_ns, __ATOMIC_RELAXED);
-}
-
-void wpk_clock_fake_init(struct wpk_clock_fake *fake, uint64_t now_ns, uint64_t wall_ns)
-{
-    WPK_ASSERT(fake != NULL);
-    *fake = (struct wpk_clock_fake){
-        .clock = {.now_ns = fake_now_ns, .wall_ns = fake_wall_ns},
-        .now_ns = now_ns,
-        .wall_ns = wall_ns,
-    };
-}
-
-void wpk_clock_fake_advance(struct wpk_clock_fake *fake, uint64_t ns)
-{
-    WPK_ASSERT(fake != NULL);
-    __atomic_fetch_add(&fake->now_ns, ns, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&fake->wall_ns, ns, __ATOMIC_RELAXED);
-}
-
 void wpk_clock_format(uint64_t wall_ns, char out[WPK_CLOCK_TEXT_SIZE])
 {
     time_t seconds = (time_t)(wall_ns / WPK_NS_PER_S);

@@ -25,16 +25,6 @@ uint64_t wpk_clock_ns(void); /* its now_ns() */
 uint64_t wpk_clock_now_ns(const struct wpk_clock *clock);
 uint64_t wpk_clock_wall_ns(const struct wpk_clock *clock);
 
-/* A clock that stands still until it is told to move; pass &fake.clock. */
-struct wpk_clock_fake {
-    struct wpk_clock clock; /* first */
-    uint64_t now_ns;
-    uint64_t wall_ns;
-};
-
-void wpk_clock_fake_init(struct wpk_clock_fake *fake, uint64_t now_ns, uint64_t wall_ns);
-void wpk_clock_fake_advance(struct wpk_clock_fake *fake, uint64_t ns);
-
 /* RFC 3339 in UTC with milliseconds: 2026-11-21T03:52:00.125Z. Years 1970 to 9999. */
 #define WPK_CLOCK_TEXT_SIZE 32
 void wpk_clock_format(uint64_t wall_ns, char out[WPK_CLOCK_TEXT_SIZE]);

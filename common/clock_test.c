@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/clock.h"
+#include "tests/clock_fake.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,6 @@
 #include "common/fs.h"
 
 #include <stdio.h>
-#include <string.h>
 
 void wpk_config_file_strip(char *text, size_t size)
 {

@@ -66,6 +66,9 @@ double wpk_real_exp(double x);
 double wpk_real_log(double x);
 double wpk_real_tanh(double x);
 
+/* Compare two doubles in ascending order, for qsort. */
+int wpk_real_compare(const void *a, const void *b);
+
 /* UTF-8: checking and cutting text from outside. */
 
 /* Bytes of the well-formed character at the start of `text`, 1 to 4; 0 if there is none. Overlong

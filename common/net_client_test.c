@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A client and a server that both know the library. */
-#include "common/net_pair.h"
+#include "tests/net_pair.h"
 
 #include <poll.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connections inside TLS that end at any byte: client and server learn it, and go on. */
-#include "common/net_pair.h"
+#include "tests/net_pair.h"
 
 #include <arpa/inet.h>
 #include <poll.h>

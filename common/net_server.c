@@ -5,7 +5,6 @@
 #include "common/clock.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define BURIED_MAX 64 /* in one turn of the owner's */
 #define TLS_MAX 512   /* looked at under one lock */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of the server with peers that use raw sockets, byte by byte, and no library. */
-#include "common/net_pair.h"
 #include "common/net_peer.h"
+#include "tests/net_pair.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -45,3 +45,10 @@ double wpk_real_tanh(double x)
     double t = (1 - e) / (1 + e);
     return x < 0 ? -t : t;
 }
+
+int wpk_real_compare(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}

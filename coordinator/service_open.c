@@ -10,7 +10,6 @@
 #include "coordinator/store/store.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 

@@ -209,13 +209,9 @@ static bool same_shape(const struct rows *a, const struct rows *b)
 static bool add_reduction(struct rows *rows, int s)
 {
     const struct wpk_stage *stage = &rows->program->stages[s];
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(rows->program, stage, loads, WPK_LOADS_MAX);
-
-    for (int i = 0; i < count; i++) {
+    for (struct wpk_loads load = wpk_loads_of(rows->program, stage); wpk_loads_next(&load);) {
         struct rows found;
-        if (find_places(rows->program, stage, &rows->program->nodes[loads[i]], &found,
-                        rows->place[s])) {
+        if (find_places(rows->program, stage, load.node, &found, rows->place[s])) {
             if (rows->rank > 0) {
                 return same_shape(rows, &found);
             }
@@ -257,15 +253,11 @@ static bool place_axes(struct rows *rows, int s, bool kept_only)
 static bool reads_own_row(const struct rows *rows, int s)
 {
     const struct wpk_program *p = rows->program;
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(p, &p->stages[s], loads, WPK_LOADS_MAX);
-
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &p->nodes[loads[i]];
-        int writer = wpk_program_writer(p, load->tensor);
-        for (int d = 0; writer >= 0 && d < p->tensors[load->tensor].rank; d++) {
-            int axis = wpk_index_axis(p, load->index[d]);
-            if (p->tensors[load->tensor].extent[d] > 1 &&
+    for (struct wpk_loads load = wpk_loads_of(p, &p->stages[s]); wpk_loads_next(&load);) {
+        int writer = wpk_program_writer(p, load.node->tensor);
+        for (int d = 0; writer >= 0 && d < p->tensors[load.node->tensor].rank; d++) {
+            int axis = wpk_index_axis(p, load.node->index[d]);
+            if (p->tensors[load.node->tensor].extent[d] > 1 &&
                 (axis < 0 || rows->place[s][axis] != rows->place[writer][d])) {
                 return false;
             }

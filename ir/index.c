@@ -435,10 +435,8 @@ int64_t wpk_program_alignment(const struct wpk_program *program, int stage, int 
 {
     const struct wpk_stage *reader = &program->stages[stage];
     int64_t alignment = wpk_axis_alignment(program, reader, axis);
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, reader, loads, WPK_LOADS_MAX);
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = node_at(program, loads[i]);
+    for (struct wpk_loads it = wpk_loads_of(program, reader); wpk_loads_next(&it);) {
+        const struct wpk_node *load = node_at(program, it.id);
         int writer = wpk_program_writer(program, load->tensor);
         for (int d = 0; writer >= 0 && d < program->tensors[load->tensor].rank; d++) {
             if (wpk_index_axis(program, load->index[d]) == axis) {

@@ -7,7 +7,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 int wpk_node_append(struct wpk_program *program, const struct wpk_node *node)
 {

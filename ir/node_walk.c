@@ -125,6 +125,68 @@ int wpk_stage_loads(const struct wpk_program *program, const struct wpk_stage *s
     return collection.count < max ? collection.count : max;
 }
 
+double wpk_stage_points(const struct wpk_stage *stage)
+{
+    double points = 1;
+    for (int a = 0; a < stage->axis_count; a++) {
+        points *= (double)stage->axes[a].extent;
+    }
+    return points;
+}
+
+struct wpk_loads wpk_loads_of(const struct wpk_program *program, const struct wpk_stage *stage)
+{
+    struct wpk_loads loads;
+    loads.program = program;
+    loads.stage = stage;
+    loads.reader = loads.last = -1;
+    loads.at = -1;
+    loads.count = wpk_stage_loads(program, stage, loads.ids, WPK_LOADS_MAX);
+    return loads;
+}
+
+struct wpk_loads wpk_loads_in(const struct wpk_program *program)
+{
+    struct wpk_loads loads;
+    loads.program = program;
+    loads.reader = -1;
+    loads.last = program->stage_count - 1;
+    loads.at = -1;
+    loads.count = 0;
+    return loads;
+}
+
+bool wpk_loads_next(struct wpk_loads *loads)
+{
+    const struct wpk_program *program = loads->program;
+    while (++loads->at >= loads->count) {
+        if (loads->reader >= loads->last) {
+            return false;
+        }
+        loads->stage = &program->stages[++loads->reader];
+        loads->count = wpk_stage_loads(program, loads->stage, loads->ids, WPK_LOADS_MAX);
+        loads->at = -1;
+    }
+    loads->id = loads->ids[loads->at];
+    loads->node = &program->nodes[loads->id];
+    return true;
+}
+
+int wpk_program_only_load(const struct wpk_program *program, int tensor, int *load)
+{
+    int reader = -1;
+    for (struct wpk_loads it = wpk_loads_in(program); wpk_loads_next(&it);) {
+        if (it.node->tensor == tensor) {
+            if (reader >= 0) {
+                return -1;
+            }
+            reader = it.reader;
+            *load = it.id;
+        }
+    }
+    return reader;
+}
+
 bool wpk_program_loads_fit(const struct wpk_program *program)
 {
     for (int s = 0; s < program->stage_count; s++) {

@@ -247,6 +247,32 @@ bool wpk_node_has_axis(const struct wpk_program *program, int node);
 int wpk_stage_loads(const struct wpk_program *program, const struct wpk_stage *stage, int *loads,
                     int max);
 
+/* The points of the stage's whole space, reduction axes among them. */
+double wpk_stage_points(const struct wpk_stage *stage);
+
+/* A walk over these loads, in the same order:
+ *
+ *     for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
+ */
+struct wpk_loads {
+    const struct wpk_program *program;
+    const struct wpk_stage *stage; /* that has the load */
+    const struct wpk_node *node;   /* the load; valid until a node is added */
+    int id;                        /* its number */
+    int reader, last;              /* of a walk over all stages: the stage's number, the last one */
+    int at, count;
+    int ids[WPK_LOADS_MAX];
+};
+/* Begin a walk over the loads of one stage, or over those of all stages. */
+struct wpk_loads wpk_loads_of(const struct wpk_program *program, const struct wpk_stage *stage);
+struct wpk_loads wpk_loads_in(const struct wpk_program *program);
+/* Step to the next load; false: there is none. */
+WPK_MUST_CHECK bool wpk_loads_next(struct wpk_loads *loads);
+
+/* The stage that reads the tensor with the only load of it in the program, which *load is then; -1:
+ * there is none, or several. */
+int wpk_program_only_load(const struct wpk_program *program, int tensor, int *load);
+
 /* True if every stage has at most WPK_LOADS_MAX loads. Other programs can be parsed, printed and
  * interpreted, but derivations, splitting and spaces refuse them. */
 bool wpk_program_loads_fit(const struct wpk_program *program);

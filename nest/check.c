@@ -397,10 +397,8 @@ static wpk_err check_loops(const struct wpk_nest_subject *s)
 static bool reads(const struct wpk_program *program, const struct wpk_stage *stage,
                   const bool *tensors)
 {
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-    for (int i = 0; i < count && i < WPK_LOADS_MAX; i++) {
-        if (tensors[program->nodes[loads[i]].tensor]) {
+    for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
+        if (tensors[load.node->tensor]) {
             return true;
         }
     }

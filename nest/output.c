@@ -30,18 +30,15 @@ static bool goes_past(const struct wpk_nest *nest, const struct wpk_nest_loops *
 static bool reads(const struct wpk_program *program, const struct wpk_stage *stage, int tensor,
                   bool *same)
 {
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
     bool found = false;
-    *same = count <= WPK_LOADS_MAX;
-    for (int i = 0; i < count && i < WPK_LOADS_MAX; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
-        if (load->tensor != tensor) {
+    *same = true;
+    for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
+        if (load.node->tensor != tensor) {
             continue;
         }
         found = true;
         for (int d = 0; d < program->tensors[tensor].rank; d++) {
-            *same = *same && wpk_index_axis(program, load->index[d]) == d;
+            *same = *same && wpk_index_axis(program, load.node->index[d]) == d;
         }
     }
     return found;

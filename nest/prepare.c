@@ -67,15 +67,13 @@ static void choose_all(const struct wpk_program *program, struct lanes *lanes)
     }
     for (int s = program->stage_count - 1; s >= 0; s--) {
         const struct wpk_stage *stage = &program->stages[s];
-        int loads[WPK_LOADS_MAX];
         choose(program, s, wanted[s], lanes);
-        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count && i < WPK_LOADS_MAX && lanes->axis[s] >= 0; i++) {
-            const struct wpk_node *load = &program->nodes[loads[i]];
-            int writer = wpk_program_writer(program, load->tensor);
-            for (int d = 0; writer >= 0 && d < program->tensors[load->tensor].rank; d++) {
+        for (struct wpk_loads load = wpk_loads_of(program, stage);
+             wpk_loads_next(&load) && lanes->axis[s] >= 0;) {
+            int writer = wpk_program_writer(program, load.node->tensor);
+            for (int d = 0; writer >= 0 && d < program->tensors[load.node->tensor].rank; d++) {
                 struct wpk_affine affine;
-                if (wpk_index_affine(program, load->index[d], &affine) &&
+                if (wpk_index_affine(program, load.node->index[d], &affine) &&
                     affine.coefficient[lanes->axis[s]] == 1) {
                     wanted[writer] = d;
                 }
@@ -189,19 +187,16 @@ static void find_places(const struct wpk_program *program, const struct lanes *l
     int readers[WPK_STAGES_MAX] = {0};
     for (int s = program->stage_count - 1; s >= 0; s--) {
         const struct wpk_stage *stage = &program->stages[s];
-        int loads[WPK_LOADS_MAX];
         bool stored = program->tensors[stage->output].role == WPK_ROLE_OUTPUT;
         if (stored || readers[s] != 1) {
             places[s] = (struct place){.root = s};
         }
-        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count && i < WPK_LOADS_MAX; i++) {
-            const struct wpk_node *load = &program->nodes[loads[i]];
-            int writer = wpk_program_writer(program, load->tensor);
+        for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
+            int writer = wpk_program_writer(program, load.node->tensor);
             if (writer >= 0) {
                 int root = places[s].root;
                 int around = root == s ? loops_around(program, lanes, s) : places[s].level;
-                int level = least(leading(program, load), around);
+                int level = least(leading(program, load.node), around);
                 /* lanes are computed whole, wherever that is */
                 level = lanes->axis[writer] >= 0 ? least(level, lanes->axis[writer]) : level;
                 places[writer] = (struct place){.root = root, .level = level};

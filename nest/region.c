@@ -172,18 +172,16 @@ static void extend(struct wpk_nest_boxes *boxes, int t, int dim, int64_t end, in
 static void extend_by_loads(const struct wpk_program *program, const struct wpk_stage *stage,
                             const struct box *box, bool least, struct wpk_nest_boxes *boxes)
 {
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
-        const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+    for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
+        const struct wpk_tensor *tensor = &program->tensors[load.node->tensor];
         for (int dim = 0; dim < tensor->rank && tensor->role == WPK_ROLE_INTERMEDIATE; dim++) {
             int64_t low = 0, high = 0;
-            read_range(program, stage, load, dim, box->origin, box->extent, least, &low, &high);
-            extend(boxes, load->tensor, dim, tensor->extent[dim], low, high,
-                   motion_of(program, load->index[dim], box));
+            read_range(program, stage, load.node, dim, box->origin, box->extent, least, &low,
+                       &high);
+            extend(boxes, load.node->tensor, dim, tensor->extent[dim], low, high,
+                   motion_of(program, load.node->index[dim], box));
         }
-        boxes->present[load->tensor] = true;
+        boxes->present[load.node->tensor] = true;
     }
 }
 
@@ -360,18 +358,15 @@ static void read_begins(const struct wpk_program *program, const struct wpk_stag
 {
     const struct begin *own = &begins[stage->output];
     int64_t low[WPK_AXES_MAX] = {0}, extent[WPK_AXES_MAX];
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
     for (int a = 0; a < stage->axis_count; a++) {
         low[a] = a < stage->rank && own->axis[a] < stage->axes[a].extent ? own->axis[a] : 0;
         extent[a] = stage->axes[a].extent - low[a];
     }
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
-        struct begin *begin = &begins[load->tensor];
-        for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+    for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
+        struct begin *begin = &begins[load.node->tensor];
+        for (int d = 0; d < program->tensors[load.node->tensor].rank; d++) {
             int64_t first, last;
-            wpk_index_range_in(program, load->index[d], low, extent, &first, &last);
+            wpk_index_range_in(program, load.node->index[d], low, extent, &first, &last);
             first = first < 0 ? 0 : first;
             begin->axis[d] = first < begin->axis[d] ? first : begin->axis[d];
         }

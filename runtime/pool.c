@@ -13,7 +13,6 @@
  * (seq_cst), so one of them sees the other. */
 #include "runtime/pool.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>

@@ -155,4 +155,7 @@ WPK_MUST_CHECK wpk_err wpk_api_decode_workers(const struct wpk_buf *body, struct
  */
 WPK_MUST_CHECK wpk_err wpk_api_check(int status, const struct wpk_buf *body, struct wpk_diag *diag);
 
+/* The operator of this name; NULL: the job has none. */
+const struct wpk_api_op *wpk_api_job_op(const struct wpk_api_job *job, const char *name);
+
 #endif

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WPK_EXPORT_VERSION 5 /* of a history's export: coordinator/db/db_file.h */
+#define WPK_HINTS_SIZE_MAX ((size_t)64 << 20) /* bytes of a document of hints */
 #define WPK_SAMPLES_MAX 64
 #define WPK_LOG_MAX 1024
 #define WPK_ID_MAX 65                /* a hash in hexadecimal, with its NUL */

@@ -4,10 +4,10 @@
 #include "search/candidate_nest.h"
 
 #include "ir/notation/notation.h"
-#include "search/fake_target.h"
 #include "search/feature.h"
 #include "search/gene_list.h"
 #include "search/space.h"
+#include "tests/fake_target.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

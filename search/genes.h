@@ -146,6 +146,9 @@ void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidat
 int wpk_genes_back_end(const struct wpk_variant *variant, const struct wpk_candidate *candidate);
 /* True if candidates may be of the back end; and let one be, which may. */
 bool wpk_genes_has_back_end(const struct wpk_variant *variant, int back_end);
+/* Give the gene the choice with this value; nothing if it has none, or if `gene` is -1. */
+void wpk_genes_set(const struct wpk_variant *variant, int gene, int64_t value,
+                   struct wpk_candidate *out);
 void wpk_genes_set_back_end(const struct wpk_variant *variant, int back_end,
                             struct wpk_candidate *candidate);
 

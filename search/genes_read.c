@@ -4,6 +4,7 @@
 
 #include "ir/instruction/instruction.h"
 #include "search/gene_list.h"
+#include "search/rules.h"
 
 #include <string.h>
 
@@ -219,4 +220,21 @@ int64_t wpk_block_tiles(const struct wpk_stage *root, const struct wpk_decisions
 bool wpk_has_block_loop(const struct wpk_stage *root, const struct wpk_decisions *d, int axis)
 {
     return wpk_block_tiles(root, d, axis) < wpk_tile_count(root, d, axis);
+}
+
+bool wpk_illegal(const char **why, const char *reason)
+{
+    if (why != NULL) {
+        *why = reason;
+    }
+    return false;
+}
+
+void wpk_genes_set(const struct wpk_variant *variant, int gene, int64_t value,
+                   struct wpk_candidate *out)
+{
+    int choice = gene < 0 ? -1 : wpk_gene_find(&variant->genes[gene], value);
+    if (choice >= 0) {
+        out->gene[gene] = (uint8_t)choice;
+    }
 }

@@ -32,10 +32,9 @@ static int stage_about(const struct wpk_program *program, int tensor)
 {
     int stage = wpk_program_writer(program, tensor);
     for (int s = 0; s < program->stage_count && stage < 0; s++) {
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count && stage < 0; i++) {
-            stage = program->nodes[loads[i]].tensor == tensor ? s : -1;
+        for (struct wpk_loads load = wpk_loads_of(program, &program->stages[s]);
+             wpk_loads_next(&load) && stage < 0;) {
+            stage = load.node->tensor == tensor ? s : -1;
         }
     }
     return stage;

@@ -10,33 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The one stage that reads `tensor` with one load, or -1; *load is that load. */
-static int only_consumer(const struct wpk_program *program, int tensor, int *load)
-{
-    int found = -1;
-    for (int s = 0; s < program->stage_count; s++) {
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            if (program->nodes[loads[i]].tensor == tensor) {
-                if (found >= 0) {
-                    return -1;
-                }
-                found = s;
-                *load = loads[i];
-            }
-        }
-    }
-    return found;
-}
-
 /* True if the pointwise stage reads a contraction: its tile is then the register tile. */
 static bool finishes_contraction(const struct wpk_program *program, const struct wpk_stage *stage)
 {
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-    for (int i = 0; i < count && stage->reduction == WPK_REDUCE_NONE; i++) {
-        int writer = wpk_program_writer(program, program->nodes[loads[i]].tensor);
+    for (struct wpk_loads load = wpk_loads_of(program, stage);
+         wpk_loads_next(&load) && stage->reduction == WPK_REDUCE_NONE;) {
+        int writer = wpk_program_writer(program, load.node->tensor);
         bool literal[WPK_AXES_MAX];
         if (writer >= 0) {
             wpk_reuse_mark_literal(program, &program->stages[writer], literal);
@@ -78,7 +57,7 @@ static int joins(const struct wpk_program *program, int id, int *load)
     if (program->tensors[stage->output].role == WPK_ROLE_OUTPUT) {
         return -1;
     }
-    int consumer = only_consumer(program, stage->output, load);
+    int consumer = wpk_program_only_load(program, stage->output, load);
     if (consumer < 0) {
         return -1;
     }
@@ -135,16 +114,14 @@ static int neighbour_axis(const struct wpk_program *program, const struct wpk_st
 /* The reduction axis along which the stage's loads are contiguous while no output axis is. */
 static int row_axis(const struct wpk_program *program, const struct wpk_stage *stage)
 {
-    int loads[WPK_LOADS_MAX], found = -1;
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
-        int rank = program->tensors[load->tensor].rank;
-        if (rank == 0 || program->tensors[load->tensor].role == WPK_ROLE_LITERAL) {
+    int found = -1;
+    for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
+        int rank = program->tensors[load.node->tensor].rank;
+        if (rank == 0 || program->tensors[load.node->tensor].role == WPK_ROLE_LITERAL) {
             continue;
         }
-        int axis = neighbour_axis(program, stage, load->index[rank - 1]);
-        if (!uses_reduction(program, stage, load)) {
+        int axis = neighbour_axis(program, stage, load.node->index[rank - 1]);
+        if (!uses_reduction(program, stage, load.node)) {
             continue; /* the same for the whole row */
         }
         if (axis >= stage->rank && (found < 0 || found == axis)) {
@@ -262,15 +239,6 @@ static wpk_err add_member(const struct wpk_program *program, struct wpk_group *g
     return WPK_OK;
 }
 
-static double reduction_size(const struct wpk_stage *stage)
-{
-    double size = 1;
-    for (int a = 0; a < stage->axis_count; a++) {
-        size *= (double)stage->axes[a].extent;
-    }
-    return size;
-}
-
 /* True if a reduction axis of its consumer runs along the member's contiguous axis. */
 static bool is_row(const struct wpk_program *program, const struct wpk_group *group,
                    const struct wpk_member *member)
@@ -294,15 +262,12 @@ static bool is_row(const struct wpk_program *program, const struct wpk_group *gr
 static int64_t tile_alignment(const struct wpk_program *program, const struct wpk_group *group,
                               const struct wpk_stage *stage, int axis)
 {
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
     bool reads_members = false;
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
-        int writer = wpk_program_writer(program, load->tensor);
+    for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
+        int writer = wpk_program_writer(program, load.node->tensor);
         bool is_member = writer >= 0 && member_of_stage(group, writer) >= 0;
         reads_members = reads_members || is_member;
-        if (is_member && wpk_load_flat_dim(program, load) >= 0) {
+        if (is_member && wpk_load_flat_dim(program, load.node) >= 0) {
             return wpk_axis_alignment(program, stage, axis);
         }
     }
@@ -337,8 +302,8 @@ static void describe_group(const struct wpk_program *program, struct wpk_group *
         }
         if (stage->reduction != WPK_REDUCE_NONE &&
             wpk_reuse_has_plain_reduction(stage, member->literal) &&
-            reduction_size(stage) > largest) {
-            largest = reduction_size(stage);
+            wpk_stage_points(stage) > largest) {
+            largest = wpk_stage_points(stage);
             group->contraction = m;
             group->reuse = wpk_reuse_pays(program, stage, member->literal);
         }
@@ -352,15 +317,11 @@ static void describe_group(const struct wpk_program *program, struct wpk_group *
 
 static void mark_feeds(const struct wpk_program *program, struct wpk_plan *plan)
 {
-    for (int s = 0; s < program->stage_count; s++) {
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            int writer = wpk_program_writer(program, program->nodes[loads[i]].tensor);
-            if (writer >= 0 && plan->group_of[writer] >= 0 && plan->group_of[s] >= 0 &&
-                plan->group_of[writer] != plan->group_of[s]) {
-                plan->feeds[plan->group_of[writer]][plan->group_of[s]] = true;
-            }
+    for (struct wpk_loads load = wpk_loads_in(program); wpk_loads_next(&load);) {
+        int writer = wpk_program_writer(program, load.node->tensor);
+        if (writer >= 0 && plan->group_of[writer] >= 0 && plan->group_of[load.reader] >= 0 &&
+            plan->group_of[writer] != plan->group_of[load.reader]) {
+            plan->feeds[plan->group_of[writer]][plan->group_of[load.reader]] = true;
         }
     }
 }

@@ -59,16 +59,13 @@ static void mark_border_axes(const struct wpk_program *program, const struct wpk
 void wpk_reuse_mark_literal(const struct wpk_program *program, const struct wpk_stage *stage,
                             bool *literal)
 {
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
     memset(literal, 0, WPK_AXES_MAX * sizeof(*literal));
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
-        if (program->tensors[load->tensor].role != WPK_ROLE_LITERAL) {
+    for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
+        if (program->tensors[load.node->tensor].role != WPK_ROLE_LITERAL) {
             continue;
         }
-        for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
-            int axis = wpk_index_axis(program, load->index[d]);
+        for (int d = 0; d < program->tensors[load.node->tensor].rank; d++) {
+            int axis = wpk_index_axis(program, load.node->index[d]);
             if (axis >= 0) {
                 literal[axis] = true;
             }
@@ -227,19 +224,16 @@ bool wpk_reuse_has_plain_reduction(const struct wpk_stage *stage, const bool *li
 bool wpk_reuse_pays(const struct wpk_program *program, const struct wpk_stage *stage,
                     const bool *literal)
 {
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
     bool first[WPK_AXES_MAX] = {false}, have_first = false, constant = false;
     if (!wpk_reuse_has_plain_reduction(stage, literal)) {
         return false;
     }
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
+    for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
         bool lacking[WPK_AXES_MAX], any = false;
-        if (program->tensors[load->tensor].role == WPK_ROLE_LITERAL) {
+        if (program->tensors[load.node->tensor].role == WPK_ROLE_LITERAL) {
             continue;
         }
-        if (!find_lacking(program, stage, loads[i], literal, lacking)) {
+        if (!find_lacking(program, stage, load.id, literal, lacking)) {
             return true;
         }
         for (int a = 0; a < stage->rank; a++) {
@@ -253,7 +247,8 @@ bool wpk_reuse_pays(const struct wpk_program *program, const struct wpk_stage *s
             memcpy(first, lacking, sizeof(first));
             have_first = true;
         }
-        constant = constant || (!any && program->tensors[load->tensor].role == WPK_ROLE_CONSTANT);
+        constant =
+            constant || (!any && program->tensors[load.node->tensor].role == WPK_ROLE_CONSTANT);
     }
     return have_first && constant;
 }

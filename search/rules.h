@@ -92,4 +92,7 @@ const struct wpk_target_rules *wpk_target_rules_find(const struct wpk_device *de
 extern const struct wpk_target_rules wpk_target_cpu;
 extern const struct wpk_target_rules wpk_target_cuda;
 
+/* False, with the reason in *why; `why` may be NULL. */
+bool wpk_illegal(const char **why, const char *reason);
+
 #endif

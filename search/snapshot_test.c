@@ -2,8 +2,8 @@
 /* A strategy that was saved and loaded goes on as if it had never stopped. */
 #include "search/snapshot.h"
 
-#include "search/fake_space.h"
 #include "search/strategy/strategies.h"
+#include "tests/fake_space.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -460,7 +460,7 @@ wpk_err wpk_space_predict(const struct wpk_space *space, const struct wpk_candid
     return err;
 }
 
-/* In a file of its own, for which search/fake_space.c stands in tests of strategies. */
+/* In a file of its own, for which tests/fake_space.c stands in tests of strategies. */
 
 static const char *version_of(const struct wpk_space_kind *kind)
 {

@@ -2,7 +2,7 @@
 #include "search/genes.h"
 
 #include "ir/notation/notation.h"
-#include "search/fake_target.h"
+#include "tests/fake_target.h"
 #include "tests/random_program.h"
 
 #include <setjmp.h>

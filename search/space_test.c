@@ -4,10 +4,10 @@
 #include "search/space.h"
 
 #include "ir/notation/notation.h"
-#include "search/fake_target.h"
 #include "search/genes.h"
 #include "search/mask.h"
 #include "search/variant.h"
+#include "tests/fake_target.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

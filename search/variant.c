@@ -77,20 +77,14 @@ static void find_bare(const struct wpk_program *program, const struct wpk_space 
 /* True if some load may leave the tensor along another dimension than `bare`. */
 static bool is_left(const struct wpk_program *program, int tensor, int bare)
 {
-    for (int s = 0; s < program->stage_count; s++) {
-        const struct wpk_stage *stage = &program->stages[s];
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            const struct wpk_node *load = &program->nodes[loads[i]];
-            for (int d = 0; load->tensor == tensor && d < program->tensors[tensor].rank; d++) {
-                int64_t low = 0, high = 0;
-                const struct wpk_tensor *of = &program->tensors[tensor];
-                wpk_index_range(program, stage, load->index[d], &low, &high);
-                if (d != bare &&
-                    (low < -of->pad_before[d] || high >= of->extent[d] + of->pad_after[d])) {
-                    return true;
-                }
+    for (struct wpk_loads load = wpk_loads_in(program); wpk_loads_next(&load);) {
+        for (int d = 0; load.node->tensor == tensor && d < program->tensors[tensor].rank; d++) {
+            int64_t low = 0, high = 0;
+            const struct wpk_tensor *of = &program->tensors[tensor];
+            wpk_index_range(program, load.stage, load.node->index[d], &low, &high);
+            if (d != bare &&
+                (low < -of->pad_before[d] || high >= of->extent[d] + of->pad_after[d])) {
+                return true;
             }
         }
     }

@@ -26,38 +26,26 @@
 static bool may_be_last(const struct wpk_program *program, int rank, int p)
 {
     bool used = false;
-    for (int s = 0; s < program->stage_count; s++) {
-        const struct wpk_stage *stage = &program->stages[s];
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            const struct wpk_node *load = &program->nodes[loads[i]];
-            const struct wpk_tensor *tensor = &program->tensors[load->tensor];
-            if (tensor->role != WPK_ROLE_INPUT || tensor->rank != rank) {
-                continue;
-            }
-            if (wpk_index_axis(program, load->index[p]) < 0) {
-                return false;
-            }
-            used = true;
+    for (struct wpk_loads load = wpk_loads_in(program); wpk_loads_next(&load);) {
+        const struct wpk_tensor *tensor = &program->tensors[load.node->tensor];
+        if (tensor->role != WPK_ROLE_INPUT || tensor->rank != rank) {
+            continue;
         }
+        if (wpk_index_axis(program, load.node->index[p]) < 0) {
+            return false;
+        }
+        used = true;
     }
     return used;
 }
 
 static bool has_window(const struct wpk_program *program)
 {
-    for (int s = 0; s < program->stage_count; s++) {
-        const struct wpk_stage *stage = &program->stages[s];
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            const struct wpk_node *load = &program->nodes[loads[i]];
-            for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
-                if (program->tensors[load->tensor].role == WPK_ROLE_INPUT &&
-                    wpk_index_axis(program, load->index[d]) < 0) {
-                    return true;
-                }
+    for (struct wpk_loads load = wpk_loads_in(program); wpk_loads_next(&load);) {
+        for (int d = 0; d < program->tensors[load.node->tensor].rank; d++) {
+            if (program->tensors[load.node->tensor].role == WPK_ROLE_INPUT &&
+                wpk_index_axis(program, load.node->index[d]) < 0) {
+                return true;
             }
         }
     }
@@ -241,10 +229,9 @@ static int find_idle(const struct wpk_program *program)
     }
     for (int s = program->stage_count - 1; s >= 0; s--) {
         const struct wpk_stage *stage = &program->stages[s];
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count && needed[stage->output]; i++) {
-            needed[program->nodes[loads[i]].tensor] = true;
+        for (struct wpk_loads load = wpk_loads_of(program, stage);
+             wpk_loads_next(&load) && needed[stage->output];) {
+            needed[load.node->tensor] = true;
         }
     }
     for (int t = 0; t < program->tensor_count; t++) {

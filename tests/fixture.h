@@ -18,6 +18,7 @@
 #include "coordinator/state/model.h"
 #include "coordinator/state/worker.h"
 #include "coordinator/state/worker_class.h"
+#include "tests/clock_fake.h"
 
 #define WPK_FIXTURE_WORKERS_MAX 72
 #define WPK_FIXTURE_ANSWERS_MAX 1024

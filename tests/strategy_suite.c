@@ -5,7 +5,7 @@
  * saving and loading promise. */
 #include "search/strategy/strategies.h"
 
-#include "search/fake_space.h"
+#include "tests/fake_space.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/measure.h"
+#include "common/format.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -212,16 +213,9 @@ static bool is_throttled(const struct wpk_measure_subject *subject)
     return subject->throttled != NULL && subject->throttled(subject->user);
 }
 
-static int compare_real(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median_of_real(double *values, int count)
 {
-    qsort(values, (size_t)count, sizeof(*values), compare_real);
+    qsort(values, (size_t)count, sizeof(*values), wpk_real_compare);
     return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 

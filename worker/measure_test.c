@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measurement by a clock that is turned by hand: a call advances it by what the kernel "takes". */
+#include "tests/clock_fake.h"
 #include "worker/measure.h"
 
 #include <setjmp.h>

@@ -213,7 +213,6 @@ static void take_point(void *user, const struct wpk_curve_point *point)
 {
     struct curve_reader *reader = user;
     struct wpk_page_curve *curve = reader->curve;
-    curve->ended_count += point->ok_count + point->failed_count;
     if (point->best_ns > 0 && curve->point_count < WPK_CURVE_BUCKETS_MAX) {
         curve->points[curve->point_count++] = (struct wpk_page_point){
             point->ask, point->best_ns, point->at_s,

@@ -3,7 +3,6 @@
 #include "coordinator/api/api_change.h"
 #include "coordinator/store/document.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define WORKER_NAME_MAX 128

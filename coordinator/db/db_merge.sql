@@ -1,11 +1,31 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- From the temporary tables that db_merge.c has filled into the history, by content. A new_NAME has
--- the columns of NAME. Of new_measurement, trial_id is a row of new_trial; row N of new_search is the
--- search of row N of new_kernel.
+-- Merges an export, the attached database `given` (db_file.h), into the history, by content:
+-- existing rows stay, missing rows are added, and a second import changes nothing. db_import.c has
+-- checked the export, has filled `signed` with signatures of its kernels' manifests, and `here` with
+-- the epoch and the time of new rows.
+--
+-- Imported times have the same device class, environment and policy, so they compare with local
+-- ones; but a local trial stays as it is. A kernel becomes served where none is, or where it is
+-- faster and no other is pinned.
+
+INSERT OR IGNORE INTO hint SELECT fingerprint, layouts, candidate, time_ns,
+    (SELECT now FROM here), (SELECT epoch FROM here) FROM given.hint;
+
+-- ---- problems
+
+CREATE TEMP TABLE new_problem AS SELECT * FROM given.problem;
+UPDATE new_problem SET id = NULL, epoch = (SELECT epoch FROM here);
+INSERT OR IGNORE INTO problem SELECT * FROM new_problem;
+CREATE TEMP TABLE problem_of AS SELECT g.id AS given, p.id AS id FROM given.problem g
+    JOIN problem p USING (fingerprint, layouts, device_class, environment, policy);
+CREATE UNIQUE INDEX temp.problem_of_given ON problem_of (given);
 
 -- ---- trials: what has a result here stays as it is
 
+CREATE TEMP TABLE new_trial AS SELECT * FROM given.trial;
+UPDATE new_trial AS n SET epoch = (SELECT epoch FROM here),
+    problem_id = (SELECT o.id FROM problem_of o WHERE o.given = n.problem_id);
 DELETE FROM new_trial AS n WHERE EXISTS (
     SELECT 1 FROM trial t WHERE t.problem_id = n.problem_id AND t.candidate_hash = n.candidate_hash
         AND t.outcome NOT IN ('', 'abandoned'));
@@ -19,10 +39,11 @@ UPDATE new_trial AS n SET outcome = 'wrong_result', log = 'revoked before'
 UPDATE new_trial SET artifact_sha256 = ''
     WHERE artifact_sha256 <> '' AND artifact_sha256 NOT IN (SELECT sha256 FROM artifact);
 
-UPDATE new_trial AS n SET id = coalesce(
-    (SELECT t.id FROM trial t
-        WHERE t.problem_id = n.problem_id AND t.candidate_hash = n.candidate_hash),
-    n.rowid + (SELECT coalesce(max(id), 0) FROM trial));
+CREATE TEMP TABLE trial_of AS SELECT n.id AS given, coalesce(t.id,
+        n.rowid + (SELECT coalesce(max(id), 0) FROM trial)) AS id
+    FROM new_trial n LEFT JOIN trial t USING (problem_id, candidate_hash);
+CREATE UNIQUE INDEX temp.trial_of_given ON trial_of (given);
+UPDATE new_trial AS n SET id = (SELECT o.id FROM trial_of o WHERE o.given = n.id);
 INSERT INTO trial SELECT * FROM new_trial WHERE true
     ON CONFLICT (problem_id, candidate_hash) DO UPDATE SET outcome = excluded.outcome,
         log = excluded.log, detail = excluded.detail, schedule_sha256 = excluded.schedule_sha256,
@@ -35,17 +56,25 @@ INSERT INTO trial SELECT * FROM new_trial WHERE true
         verify_ns = excluded.verify_ns, recorded_at = excluded.recorded_at;
 
 -- Those of a trial that was abandoned here come first.
-DELETE FROM new_measurement WHERE trial_id NOT IN (SELECT rowid FROM new_trial);
-UPDATE new_measurement AS m SET trial_id = n.id,
-        number = m.number + (SELECT coalesce(max(o.number) + 1, 0) FROM measurement o
-            WHERE o.trial_id = n.id)
-    FROM new_trial n WHERE n.rowid = m.trial_id;
+CREATE TEMP TABLE new_measurement AS
+    SELECT * FROM given.measurement WHERE trial_id IN (SELECT given FROM trial_of);
+UPDATE new_measurement AS m SET trial_id = o.id, search_id = NULL, epoch = (SELECT epoch FROM here),
+        number = m.number + (SELECT coalesce(max(l.number) + 1, 0) FROM measurement l
+            WHERE l.trial_id = o.id)
+    FROM trial_of o WHERE o.given = m.trial_id;
 INSERT INTO measurement SELECT * FROM new_measurement;
 
 -- ---- kernels: not those that are known, that were revoked here, or whose shared object is missing
 
+CREATE TEMP TABLE new_kernel AS SELECT * FROM given.kernel ORDER BY served DESC, id;
+UPDATE new_kernel AS n SET epoch = (SELECT epoch FROM here), plain_sha256 = '', served = 0,
+        served_at = (SELECT now FROM here), pinned = 0, revoked_at = 0, revoked_reason = '',
+        problem_id = (SELECT o.id FROM problem_of o WHERE o.given = n.problem_id),
+        signature = (SELECT s.signature FROM signed s WHERE s.kernel = n.id);
 DELETE FROM new_kernel AS n
     WHERE (artifact_sha256 <> '' AND artifact_sha256 NOT IN (SELECT sha256 FROM artifact))
+        OR rowid NOT IN (SELECT min(rowid) FROM new_kernel
+            GROUP BY problem_id, provider, artifact_sha256, created_at, document)
         OR EXISTS (SELECT 1 FROM kernel k WHERE k.problem_id = n.problem_id
             AND +k.artifact_sha256 = n.artifact_sha256
             AND (k.provider = n.provider OR (k.artifact_sha256 <> '' AND k.revoked_at <> 0))
@@ -68,12 +97,18 @@ UPDATE kernel AS k SET served = 0 FROM new_kernel n
     WHERE k.served = 1 AND n.served = 1 AND n.problem_id = k.problem_id AND n.accuracy = k.accuracy;
 
 -- The search that it was the answer of has no log here, so that it would begin anew.
-INSERT INTO search SELECT * FROM new_search WHERE rowid IN (SELECT rowid FROM new_kernel)
-    ON CONFLICT DO NOTHING;
-UPDATE new_kernel AS n SET search_id = (
-    SELECT s.id FROM new_search w JOIN search s USING
-        (problem_id, strategy, options, prior, pins, seed, providers, space_version, accuracy)
-    WHERE w.rowid = n.rowid);
+CREATE TEMP TABLE new_search AS
+    SELECT * FROM given.search WHERE id IN (SELECT search_id FROM new_kernel);
+UPDATE new_search AS n SET id = NULL, epoch = (SELECT epoch FROM here),
+        created_at = (SELECT now FROM here), elapsed_ns = 0, ended_asks = 0, exhausted = 0,
+        kernel_id = NULL, snapshot = '', snapshot_version = '', snapshot_told = 0, ok_count = 0,
+        failed_count = 0, known_count = 0, best = '', anchor = '', stand_in = '', stand_in_ratio = 0,
+        problem_id = (SELECT o.id FROM problem_of o WHERE o.given = n.problem_id);
+INSERT INTO search SELECT * FROM new_search WHERE true ON CONFLICT DO NOTHING;
+UPDATE new_kernel AS n SET id = NULL, search_id = (
+    SELECT s.id FROM given.search w JOIN search s USING
+        (strategy, options, prior, pins, seed, providers, space_version, accuracy)
+    WHERE w.id = n.search_id AND s.problem_id = n.problem_id);
 INSERT INTO kernel SELECT * FROM new_kernel;
 
 -- A plain kernel that is new is named by all of its problem; else those that are new name the one here.

@@ -11,7 +11,6 @@
 #include "coordinator/store/store.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #define DAY_NS (24 * 3600 * (int64_t)WPK_NS_PER_S)

@@ -6,6 +6,7 @@
 #include "common/fs.h"
 #include "common/log.h"
 #include "coordinator/store/history.h"
+#include "tests/clock_fake.h"
 #include "tests/sim/faulty_vfs.h"
 
 #include <fcntl.h>

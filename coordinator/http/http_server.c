@@ -5,7 +5,6 @@
 #include "coordinator/http/http_parts.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "common/format.h"
 #include "coordinator/index/lookup.h"
 
 #include "ir/cost.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,19 +107,12 @@ static bool scale(const struct survey *survey, const struct wpk_served *served,
     return ratio > 0;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static bool share(struct survey *survey, struct wpk_estimate *out)
 {
     if (survey->share_count == 0 || survey->roofline_ns <= 0) {
         return false;
     }
-    qsort(survey->shares, survey->share_count, sizeof survey->shares[0], compare);
+    qsort(survey->shares, survey->share_count, sizeof survey->shares[0], wpk_real_compare);
     *out = (struct wpk_estimate){WPK_ESTIMATE_FAMILY,
                                  survey->roofline_ns / survey->shares[survey->share_count / 2], 0};
     return true;

@@ -4,7 +4,6 @@
 #include "schema/device.h"
 #include "search/transfer.h"
 
-#include <math.h>
 #include <string.h>
 
 #define NEAR_MAX 16           /* shapes that are tried, nearest first */

@@ -4,7 +4,6 @@
 #include "coordinator/pages/pages.h"
 
 #include "common/chart.h"
-#include "common/format.h"
 #include "common/json.h"
 #include "common/markup.h"
 

@@ -66,16 +66,6 @@ void wpk_page_kernels(struct wpk_buf *out, const struct wpk_api_kernel *kernels,
 
 /* ---- jobs side by side */
 
-static const struct wpk_api_op *find_op(const struct wpk_api_job *job, const char *name)
-{
-    for (int i = 0; i < job->op_count; i++) {
-        if (strcmp(job->ops[i].name, name) == 0) {
-            return &job->ops[i];
-        }
-    }
-    return NULL;
-}
-
 static void put_pair(struct wpk_buf *out, const char *name, const struct wpk_api_op *left,
                      const struct wpk_api_op *right)
 {
@@ -125,10 +115,10 @@ void wpk_page_compare(struct wpk_buf *out, const struct wpk_api_job *left,
                          "Operator|#First|#Second|#First over second|Best of the first|Best of the "
                          "second");
     for (int i = 0; i < left->op_count && i < 128; i++) {
-        put_pair(out, left->ops[i].name, &left->ops[i], find_op(right, left->ops[i].name));
+        put_pair(out, left->ops[i].name, &left->ops[i], wpk_api_job_op(right, left->ops[i].name));
     }
     for (int i = 0; i < right->op_count && i < 128; i++) {
-        if (find_op(left, right->ops[i].name) == NULL) {
+        if (wpk_api_job_op(left, right->ops[i].name) == NULL) {
             put_pair(out, right->ops[i].name, NULL, &right->ops[i]);
         }
     }

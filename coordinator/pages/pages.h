@@ -35,7 +35,6 @@ struct wpk_page_curve {
     int point_count;
     struct wpk_page_outcome outcomes[WPK_PAGE_OUTCOMES_MAX]; /* [outcome_count] */
     int outcome_count;
-    uint64_t ended_count;
 };
 
 struct wpk_page_job_view {

@@ -2,15 +2,8 @@
 #include "coordinator/state/fair.h"
 
 #include "common/metrics.h"
-#include "coordinator/state/claim.h"
-#include "coordinator/state/effect.h"
-#include "coordinator/state/event.h"
-#include "coordinator/state/lease.h"
 #include "coordinator/state/model.h"
-#include "coordinator/state/search.h"
 #include "coordinator/state/table.h"
-#include "coordinator/state/worker.h"
-#include "coordinator/state/worker_class.h"
 
 #include <stddef.h>
 #include <stdio.h>

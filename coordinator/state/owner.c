@@ -9,7 +9,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct wpk_owner *wpk_owner_get(struct wpk_coordinator *c, const char *name)
 {

@@ -4,6 +4,7 @@
 
 #include "common/fs.h"
 #include "coordinator/store/history.h"
+#include "tests/clock_fake.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,6 +5,7 @@
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "coordinator/store/artifact.h"
+#include "tests/clock_fake.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

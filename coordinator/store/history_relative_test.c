@@ -2,6 +2,7 @@
 /* Which schedules of other shapes a search begins with. */
 #include "common/fs.h"
 #include "coordinator/store/history.h"
+#include "tests/clock_fake.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -174,6 +174,14 @@ wpk_err wpk_store_back_up(struct wpk_store *store, const char *path, struct wpk_
     return err;
 }
 
+wpk_err wpk_store_attach_given(struct wpk_store *store, const char *path, struct wpk_diag *diag)
+{
+    char *sql = sqlite3_mprintf("PRAGMA trusted_schema = OFF; ATTACH %Q AS given", path);
+    wpk_err err = sql != NULL ? execute(store->db, sql, diag) : WPK_ENOMEM;
+    sqlite3_free(sql);
+    return err;
+}
+
 wpk_err wpk_store_execute(struct wpk_store *store, const char *sql, struct wpk_diag *diag)
 {
     wpk_err err = execute(store->db, sql, diag);
@@ -426,6 +434,7 @@ static void bind_values(struct wpk_rows *rows, const char *types, sqlite3_destru
     WPK_ASSERT((int)strlen(types) == sqlite3_bind_parameter_count(rows->statement));
     int code = SQLITE_OK;
     for (int i = 1; types[i - 1] != '\0' && code == SQLITE_OK; i++) {
+        const struct wpk_buf *bytes;
         int64_t number;
         switch (types[i - 1]) {
         case 'i':
@@ -442,6 +451,10 @@ static void bind_values(struct wpk_rows *rows, const char *types, sqlite3_destru
         case 'h':
             code = sqlite3_bind_blob(rows->statement, i, va_arg(args, const uint8_t *),
                                      WPK_STORE_HASH_SIZE, keep);
+            break;
+        case 'b':
+            bytes = va_arg(args, const struct wpk_buf *);
+            code = sqlite3_bind_blob64(rows->statement, i, bytes->data, bytes->size, keep);
             break;
         case 'r':
             code = sqlite3_bind_double(rows->statement, i, va_arg(args, double));
@@ -538,4 +551,11 @@ const char *wpk_rows_text(const struct wpk_rows *rows, int column)
 {
     const char *text = (const char *)sqlite3_column_text(rows->statement, column);
     return text != NULL ? text : "";
+}
+
+const void *wpk_rows_bytes(const struct wpk_rows *rows, int column, size_t *size)
+{
+    const void *bytes = sqlite3_column_blob(rows->statement, column);
+    *size = (size_t)sqlite3_column_bytes(rows->statement, column);
+    return bytes;
 }

@@ -81,8 +81,8 @@ void wpk_store_fail(struct wpk_store *store, wpk_err err, const struct wpk_diag 
 
 /* Run a statement without a result. `sql` is a literal: statements are cached by its address. The
  * values of its parameters follow, with their `types`: i int64_t, t const char *, r double, n no
- * value (NULL), h a candidate's hash, I an int64_t that is NULL when 0. Returns how many rows
- * changed. */
+ * value (NULL), h a candidate's hash, b a struct wpk_buf's bytes, I an int64_t that is NULL when 0.
+ * Returns how many rows changed. */
 int wpk_store_run(struct wpk_store *store, const char *sql, const char *types, ...);
 /* The number of the row that was inserted last. */
 int64_t wpk_store_inserted(const struct wpk_store *store);
@@ -94,6 +94,8 @@ void wpk_rows_close(struct wpk_rows *rows);
 int64_t wpk_rows_int(const struct wpk_rows *rows, int column);
 double wpk_rows_real(const struct wpk_rows *rows, int column);
 const char *wpk_rows_text(const struct wpk_rows *rows, int column); /* never NULL */
+/* NULL if there are none. */
+const void *wpk_rows_bytes(const struct wpk_rows *rows, int column, size_t *size);
 
 /* ---- the whole database */
 
@@ -104,6 +106,10 @@ WPK_MUST_CHECK wpk_err wpk_store_check(struct wpk_store *store, struct wpk_diag 
  *   errors  WPK_ENOSPC, WPK_EACCES, WPK_EIO */
 WPK_MUST_CHECK wpk_err wpk_store_back_up(struct wpk_store *store, const char *path,
                                          struct wpk_diag *diag);
+/* Attach the database `path` as `given`: queries and statements read its tables, and functions in
+ * its schema do not run. Ends with the store.   errors  WPK_EACCES, WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_store_attach_given(struct wpk_store *store, const char *path,
+                                              struct wpk_diag *diag);
 /* Run statements outside of any batch. If they fail inside a transaction of their own, it is rolled
  * back. */
 WPK_MUST_CHECK wpk_err wpk_store_execute(struct wpk_store *store, const char *sql,

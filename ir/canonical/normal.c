@@ -4,7 +4,6 @@
 #include "ir/node.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define TERMS_MAX 32 /* longer sums of what are no axes stay as they were written */
 

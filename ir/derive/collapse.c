@@ -120,13 +120,11 @@ static bool mark_load(struct collapse *c, int stage, const struct wpk_node *load
 static bool mark_stage(struct collapse *c, int id)
 {
     const struct wpk_stage *stage = &c->program->stages[id];
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(c->program, stage, loads, WPK_LOADS_MAX);
     if (c->dim[stage->output] >= 0 && !mark_axis(c, id, c->dim[stage->output])) {
         return false;
     }
-    for (int i = 0; i < count; i++) {
-        if (!mark_load(c, id, &c->program->nodes[loads[i]])) {
+    for (struct wpk_loads load = wpk_loads_of(c->program, stage); wpk_loads_next(&load);) {
+        if (!mark_load(c, id, load.node)) {
             return false;
         }
     }
@@ -144,11 +142,10 @@ static void mark_kept(struct collapse *c)
     const struct wpk_program *program = c->program;
     memset(c->kept, 0, sizeof(c->kept));
     for (int s = 0; s < program->stage_count; s++) {
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
         c->kept[program->stages[s].output] |= c->apart[s];
-        for (int i = 0; i < count && c->apart[s]; i++) {
-            int t = program->nodes[loads[i]].tensor;
+        for (struct wpk_loads load = wpk_loads_of(program, &program->stages[s]);
+             wpk_loads_next(&load) && c->apart[s];) {
+            int t = load.node->tensor;
             c->kept[t] |= wpk_program_writer(program, t) < 0;
         }
     }
@@ -160,11 +157,9 @@ static bool finishes_apart(const struct collapse *c, int id)
 {
     const struct wpk_program *program = c->program;
     const struct wpk_stage *stage = &program->stages[id];
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
     bool reads_apart = false, reads_collapsed = false;
-    for (int i = 0; i < count; i++) {
-        int t = program->nodes[loads[i]].tensor, writer = wpk_program_writer(program, t);
+    for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
+        int t = load.node->tensor, writer = wpk_program_writer(program, t);
         reads_apart = reads_apart || (writer >= 0 && c->apart[writer]);
         reads_collapsed = reads_collapsed || (writer >= 0 && c->dim[t] >= 0 && !c->kept[t]);
     }
@@ -225,15 +220,13 @@ static bool needs_both(const struct collapse *c)
 {
     const struct wpk_program *program = c->program;
     for (int s = 0; s < program->stage_count; s++) {
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count && c->apart[s]; i++) {
-            const struct wpk_node *load = &program->nodes[loads[i]];
-            bool collapsed = c->dim[load->tensor] >= 0 && !c->kept[load->tensor];
+        for (struct wpk_loads load = wpk_loads_of(program, &program->stages[s]);
+             wpk_loads_next(&load) && c->apart[s];) {
+            bool collapsed = c->dim[load.node->tensor] >= 0 && !c->kept[load.node->tensor];
             bool finishes = program->stages[s].reduction == WPK_REDUCE_NONE &&
-                            program->stages[s].rank == program->tensors[load->tensor].rank &&
-                            reads_by_axes(program, load);
-            bool output = program->tensors[load->tensor].role == WPK_ROLE_OUTPUT;
+                            program->stages[s].rank == program->tensors[load.node->tensor].rank &&
+                            reads_by_axes(program, load.node);
+            bool output = program->tensors[load.node->tensor].role == WPK_ROLE_OUTPUT;
             if (collapsed && (output || finishes)) {
                 return true;
             }
@@ -344,10 +337,9 @@ static bool add_copies(struct collapse *c, int stages)
 {
     bool copied[WPK_TENSORS_MAX] = {false};
     for (int s = 0; s < stages; s++) {
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(c->program, &c->program->stages[s], loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count && c->apart[s]; i++) {
-            int t = c->program->nodes[loads[i]].tensor;
+        for (struct wpk_loads load = wpk_loads_of(c->program, &c->program->stages[s]);
+             wpk_loads_next(&load) && c->apart[s];) {
+            int t = load.node->tensor;
             bool needed = c->dim[t] >= 0 && !c->kept[t] && !copied[t];
             if (needed && !add_copy(c, t)) {
                 return false;

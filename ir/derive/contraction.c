@@ -54,13 +54,13 @@ int wpk_contraction_find(const struct wpk_program *program)
 static bool is_constant(const struct wpk_program *program, int tensor)
 {
     enum wpk_role role = program->tensors[tensor].role;
-    int writer = wpk_program_writer(program, tensor), loads[WPK_LOADS_MAX];
+    int writer = wpk_program_writer(program, tensor);
     if (writer < 0) {
         return role == WPK_ROLE_CONSTANT || role == WPK_ROLE_LITERAL;
     }
-    int count = wpk_stage_loads(program, &program->stages[writer], loads, WPK_LOADS_MAX);
-    for (int i = 0; i < count; i++) {
-        if (!is_constant(program, program->nodes[loads[i]].tensor)) {
+    for (struct wpk_loads load = wpk_loads_of(program, &program->stages[writer]);
+         wpk_loads_next(&load);) {
+        if (!is_constant(program, load.node->tensor)) {
             return false;
         }
     }

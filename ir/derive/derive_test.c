@@ -5,10 +5,10 @@
 #include "ir/derive/derive.h"
 
 #include "ir/derive/extract.h"
-#include "ir/derive/fixture.h"
 #include "ir/derive/rewriting.h"
 #include "ir/notation/notation.h"
 #include "tests/derive_check.h"
+#include "tests/derive_fixture.h"
 #include "tests/random_program.h"
 
 #include <math.h>

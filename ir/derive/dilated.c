@@ -19,7 +19,6 @@
 #include "ir/derive/rewrite.h"
 
 #include <stdio.h>
-#include <string.h>
 
 struct pair {
     int output_axis, reduction_axis;
@@ -56,16 +55,6 @@ static bool match_pair(const struct dilated *d, const struct wpk_node *weight, i
     return out->dilation > 1;
 }
 
-static bool has_border(const struct wpk_tensor *tensor)
-{
-    for (int d = 0; d < tensor->rank; d++) {
-        if (tensor->pad_before[d] > 0 || tensor->pad_after[d] > 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool recognise(struct dilated *d, int stage)
 {
     struct wpk_node weight;
@@ -74,7 +63,8 @@ static bool recognise(struct dilated *d, int stage)
     }
     d->old = d->program->stages[stage];
     wpk_contraction_operands(d->program, stage, &d->data, &weight);
-    if (d->data.tensor == weight.tensor || has_border(&d->program->tensors[d->data.tensor])) {
+    if (d->data.tensor == weight.tensor ||
+        wpk_tensor_has_border(&d->program->tensors[d->data.tensor])) {
         return false;
     }
     for (int y = 0; y < d->old.rank; y++) {

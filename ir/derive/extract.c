@@ -12,11 +12,9 @@ static void mark_touched(const struct wpk_program *program, const bool *keep, bo
             continue;
         }
         const struct wpk_stage *stage = &program->stages[s];
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
         touched[stage->output] = true;
-        for (int i = 0; i < count; i++) {
-            touched[program->nodes[loads[i]].tensor] = true;
+        for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
+            touched[load.node->tensor] = true;
         }
     }
 }

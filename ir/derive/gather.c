@@ -40,14 +40,6 @@ static int replace_load(struct wpk_program *program, int id, const struct wpk_no
     return wpk_rewrite_expr(program, program->stages[id].expr, NULL, load_gathered, &gather);
 }
 
-static void mark_axis(const struct wpk_program *program, int node, void *user)
-{
-    bool *used = user;
-    if (program->nodes[node].kind == WPK_NODE_AXIS) {
-        used[program->nodes[node].axis] = true;
-    }
-}
-
 /* The axes that the load depends on: in the order of the tensor's dimensions if each is at an axis
  * of its own, else those of the reduction first and `last` at the end: threads along output axes
  * then read neighbours. A constant, which is prepared, has `last` at the end in any case.
@@ -60,7 +52,7 @@ static int order_axes(const struct wpk_program *program, const struct wpk_stage 
     for (int d = 0; d < rank; d++) {
         int axis = wpk_index_axis(program, load->index[d]);
         plain = plain && axis >= 0 && !used[axis];
-        wpk_node_walk(program, load->index[d], true, mark_axis, used);
+        wpk_node_walk(program, load->index[d], true, wpk_node_mark_axis, used);
         bool moves = d == rank - 1 && last >= 0 && axis != last;
         plain = plain && !(moves && program->tensors[load->tensor].role == WPK_ROLE_CONSTANT);
     }
@@ -142,7 +134,7 @@ static bool find_box(const struct wpk_program *program, const struct wpk_stage *
         extent[d] = high - low[d] + 1;
         box *= (double)extent[d];
         copied = copied && low[d] == 0 && extent[d] == tensor->extent[d];
-        wpk_node_walk(program, load->index[d], true, mark_axis, used);
+        wpk_node_walk(program, load->index[d], true, wpk_node_mark_axis, used);
     }
     for (int a = 0; a < stage->axis_count; a++) {
         read *= used[a] ? (double)stage->axes[a].extent : 1;

@@ -24,27 +24,6 @@ static bool is_own_element(const struct wpk_program *program, const struct wpk_s
     return own;
 }
 
-/* The only load of the tensor in the program; -1: none, or several. */
-static int only_reader(const struct wpk_program *program, int tensor, int *load)
-{
-    int reader = -1;
-
-    for (int s = 0; s < program->stage_count; s++) {
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            if (program->nodes[loads[i]].tensor == tensor) {
-                if (reader >= 0) {
-                    return -1;
-                }
-                reader = s;
-                *load = loads[i];
-            }
-        }
-    }
-    return reader;
-}
-
 static int replace(struct wpk_program *program, const struct wpk_node *load, const int *index,
                    void *user)
 {
@@ -142,15 +121,10 @@ static int move(struct wpk_program *program, const struct wpk_node *load, const 
 /* True if no load of the tensor may leave it, or, with `or_zero`, reads zeros there. */
 static bool stays_within(const struct wpk_program *program, int tensor, bool or_zero)
 {
-    for (int s = 0; s < program->stage_count; s++) {
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            const struct wpk_node *load = &program->nodes[loads[i]];
-            if (load->tensor == tensor && load->outside >= 0 &&
-                !(or_zero && wpk_load_is_zero_outside(program, load))) {
-                return false;
-            }
+    for (struct wpk_loads load = wpk_loads_in(program); wpk_loads_next(&load);) {
+        if (load.node->tensor == tensor && load.node->outside >= 0 &&
+            !(or_zero && wpk_load_is_zero_outside(program, load.node))) {
+            return false;
         }
     }
     return true;
@@ -239,8 +213,9 @@ static bool reorder_one(struct wpk_program *program, wpk_err *err)
     for (int t = 0; t < program->tensor_count; t++) {
         int place[WPK_AXES_MAX];
         int load = -1;
-        int reader =
-            program->tensors[t].role == WPK_ROLE_INTERMEDIATE ? only_reader(program, t, &load) : -1;
+        int reader = program->tensors[t].role == WPK_ROLE_INTERMEDIATE
+                         ? wpk_program_only_load(program, t, &load)
+                         : -1;
         bool is_copied = reader >= 0 && program->stages[reader].expr == load &&
                          program->stages[reader].reduction == WPK_REDUCE_NONE;
         bool in_order = true;
@@ -275,7 +250,7 @@ static bool inline_one(struct wpk_program *program, wpk_err *err)
         int load = -1;
         int reader = program->tensors[stage->output].role == WPK_ROLE_INTERMEDIATE &&
                              stage->reduction == WPK_REDUCE_NONE
-                         ? only_reader(program, stage->output, &load)
+                         ? wpk_program_only_load(program, stage->output, &load)
                          : -1;
         if (reader < 0 ||
             !is_own_element(program, &program->stages[reader], &program->nodes[load])) {

@@ -114,22 +114,17 @@ static bool find_reading_order(const struct wpk_program *program, int tensor, in
 {
     bool found = false;
 
-    for (int s = 0; s < program->stage_count; s++) {
-        const struct wpk_stage *stage = &program->stages[s];
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            int one[WPK_RANK_MAX];
-            if (program->nodes[loads[i]].tensor != tensor) {
-                continue;
-            }
-            if (!find_order(program, stage, &program->nodes[loads[i]], one) ||
-                (found && memcmp(one, order, (size_t)stage->rank * sizeof(*one)) != 0)) {
-                return false;
-            }
-            memcpy(order, one, (size_t)stage->rank * sizeof(*one));
-            found = true;
+    for (struct wpk_loads load = wpk_loads_in(program); wpk_loads_next(&load);) {
+        int one[WPK_RANK_MAX];
+        if (load.node->tensor != tensor) {
+            continue;
         }
+        if (!find_order(program, load.stage, load.node, one) ||
+            (found && memcmp(one, order, (size_t)load.stage->rank * sizeof(*one)) != 0)) {
+            return false;
+        }
+        memcpy(order, one, (size_t)load.stage->rank * sizeof(*one));
+        found = true;
     }
     for (int d = 0; found && d < program->tensors[tensor].rank; d++) {
         if (order[d] != d) {
@@ -200,14 +195,12 @@ static void find_reach(const struct wpk_program *program, int tensor, int bare, 
     }
     for (int s = 0; s < program->stage_count && !gathers; s++) {
         const struct wpk_stage *stage = &program->stages[s];
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            const struct wpk_node *load = &program->nodes[loads[i]];
-            if (load->tensor != tensor || !wpk_load_may_leave(program, stage, loads[i])) {
+        for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
+            if (load.node->tensor != tensor || !wpk_load_may_leave(program, stage, load.id)) {
                 continue;
             }
-            double outside = load->outside >= 0 ? literal_value(program, load->outside) : 0;
+            double outside =
+                load.node->outside >= 0 ? literal_value(program, load.node->outside) : 0;
             reach->uniform = reach->uniform && (!reach->leaves || outside == reach->outside);
             reach->outside = outside;
             reach->leaves = true;
@@ -216,7 +209,7 @@ static void find_reach(const struct wpk_program *program, int tensor, int bare, 
                 if (d == bare) {
                     continue;
                 }
-                wpk_index_range(program, stage, load->index[d], &low, &high);
+                wpk_index_range(program, stage, load.node->index[d], &low, &high);
                 reach->low[d] = low < reach->low[d] ? low : reach->low[d];
                 reach->high[d] = high > reach->high[d] ? high : reach->high[d];
             }
@@ -351,15 +344,10 @@ wpk_err wpk_derive_stage_input(struct wpk_program *program, int tensor, const in
 /* Does a sum, maximum, ... read what is outside of the tensor? */
 static bool window_leaves(const struct wpk_program *program, int tensor)
 {
-    for (int s = 0; s < program->stage_count; s++) {
-        const struct wpk_stage *stage = &program->stages[s];
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count && stage->reduction != WPK_REDUCE_NONE; i++) {
-            if (program->nodes[loads[i]].tensor == tensor &&
-                wpk_load_may_leave(program, stage, loads[i])) {
-                return true;
-            }
+    for (struct wpk_loads load = wpk_loads_in(program); wpk_loads_next(&load);) {
+        if (load.stage->reduction != WPK_REDUCE_NONE && load.node->tensor == tensor &&
+            wpk_load_may_leave(program, load.stage, load.id)) {
+            return true;
         }
     }
     return false;
@@ -401,24 +389,18 @@ static bool reads_rows(const struct wpk_program *program, int tensor, int64_t *e
 {
     bool along = false;
     *end = 0;
-    for (int s = 0; s < program->stage_count; s++) {
-        const struct wpk_stage *stage = &program->stages[s];
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            const struct wpk_node *load = &program->nodes[loads[i]];
-            struct wpk_affine affine;
-            int64_t low = 0, high = 0;
-            if (load->tensor != tensor) {
-                continue;
-            }
-            int last = load->index[program->tensors[tensor].rank - 1];
-            wpk_index_range(program, stage, last, &low, &high);
-            *end = high + 1 > *end ? high + 1 : *end;
-            bool known = wpk_index_affine(program, last, &affine);
-            for (int a = 0; a < stage->rank; a++) {
-                along = along || !known || affine.coefficient[a] != 0;
-            }
+    for (struct wpk_loads load = wpk_loads_in(program); wpk_loads_next(&load);) {
+        struct wpk_affine affine;
+        int64_t low = 0, high = 0;
+        if (load.node->tensor != tensor) {
+            continue;
+        }
+        int last = load.node->index[program->tensors[tensor].rank - 1];
+        wpk_index_range(program, load.stage, last, &low, &high);
+        *end = high + 1 > *end ? high + 1 : *end;
+        bool known = wpk_index_affine(program, last, &affine);
+        for (int a = 0; a < load.stage->rank; a++) {
+            along = along || !known || affine.coefficient[a] != 0;
         }
     }
     return along;

@@ -112,16 +112,6 @@ static bool reads_zero_outside(const struct phases *ph, const struct wpk_node *l
     return outside == NULL || (outside->value == 0 && outside->integer == 0);
 }
 
-static bool has_border(const struct wpk_tensor *tensor)
-{
-    for (int d = 0; d < tensor->rank; d++) {
-        if (tensor->pad_before[d] > 0 || tensor->pad_after[d] > 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool recognise(struct phases *ph)
 {
     if (!wpk_contraction_is(ph->program, ph->stage)) {
@@ -130,7 +120,7 @@ static bool recognise(struct phases *ph)
     ph->old = ph->program->stages[ph->stage];
     wpk_contraction_operands(ph->program, ph->stage, &ph->data, &ph->weight);
     return ph->data.tensor != ph->weight.tensor &&
-           !has_border(&ph->program->tensors[ph->data.tensor]) &&
+           !wpk_tensor_has_border(&ph->program->tensors[ph->data.tensor]) &&
            reads_zero_outside(ph, &ph->data) && reads_zero_outside(ph, &ph->weight) &&
            find_pairs(ph) && find_channel(ph);
 }

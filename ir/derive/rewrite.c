@@ -80,10 +80,8 @@ wpk_err wpk_rewrite_all(struct wpk_program *program, int except, wpk_load_rewrit
 static bool is_ready(const struct wpk_program *program, const struct wpk_stage *stage,
                      const bool *written)
 {
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-    for (int i = 0; i < count; i++) {
-        int tensor = program->nodes[loads[i]].tensor;
+    for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
+        int tensor = load.node->tensor;
         if (wpk_program_writer(program, tensor) >= 0 && !written[tensor]) {
             return false;
         }
@@ -133,13 +131,9 @@ static void mark_needed(const struct wpk_program *program, bool *keep)
  * must give the same program back. Loads are never shared between stages. */
 static void drop_outside(struct wpk_program *program)
 {
-    for (int s = 0; s < program->stage_count; s++) {
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            if (!wpk_load_may_leave(program, &program->stages[s], loads[i])) {
-                program->nodes[loads[i]].outside = -1;
-            }
+    for (struct wpk_loads it = wpk_loads_in(program); wpk_loads_next(&it);) {
+        if (!wpk_load_may_leave(program, it.stage, it.id)) {
+            program->nodes[it.id].outside = -1;
         }
     }
 }
@@ -238,4 +232,22 @@ int wpk_index_mod(struct wpk_program *program, int a, int64_t divisor)
         return a < 0 ? -1 : wpk_node_int(program, 0);
     }
     return wpk_node_binary(program, WPK_BINARY_MOD, a, wpk_node_int(program, divisor));
+}
+
+void wpk_node_mark_axis(const struct wpk_program *program, int node, void *user)
+{
+    bool *used = user;
+    if (program->nodes[node].kind == WPK_NODE_AXIS) {
+        used[program->nodes[node].axis] = true;
+    }
+}
+
+bool wpk_tensor_has_border(const struct wpk_tensor *tensor)
+{
+    for (int d = 0; d < tensor->rank; d++) {
+        if (tensor->pad_before[d] > 0 || tensor->pad_after[d] > 0) {
+            return true;
+        }
+    }
+    return false;
 }

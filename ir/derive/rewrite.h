@@ -40,4 +40,10 @@ int wpk_index_scale(struct wpk_program *program, int a, int64_t factor);
 int wpk_index_div(struct wpk_program *program, int a, int64_t divisor);
 int wpk_index_mod(struct wpk_program *program, int a, int64_t divisor);
 
+/* A visit of wpk_node_walk: mark the axes that are met.   shape  user: bool [WPK_AXES_MAX] */
+void wpk_node_mark_axis(const struct wpk_program *program, int node, void *user);
+
+/* True if the tensor reaches outside of [0, extent). */
+bool wpk_tensor_has_border(const struct wpk_tensor *tensor);
+
 #endif

@@ -32,15 +32,6 @@ struct wpk_rewriting {
     bool extrema;                  /* of maxima and minima, not of contractions */
 };
 
-static double stage_work(const struct wpk_stage *stage)
-{
-    double work = 1;
-    for (int a = 0; a < stage->axis_count; a++) {
-        work *= (double)stage->axes[a].extent;
-    }
-    return work;
-}
-
 static void add_choice(struct wpk_site *site, const struct wpk_site_choice *choice)
 {
     if (site->choice_count < WPK_SITE_CHOICES_MAX) {
@@ -136,7 +127,8 @@ static wpk_err list_winograd(const struct wpk_rewriting *rewriting, struct wpk_p
         return err;
     }
     if (split_window(&copy, rewriting->phasing, stage, one, &window) == WPK_OK) {
-        double share = stage_work(&copy.stages[window]) / stage_work(&program->stages[stage]);
+        double share =
+            wpk_stage_points(&copy.stages[window]) / wpk_stage_points(&program->stages[stage]);
         add_winograd(rewriting, &copy, window, "phased-", share, out);
     } else if (copy.starved) {
         err = WPK_ENOMEM;
@@ -159,13 +151,12 @@ static wpk_err apply_winograd(const struct wpk_rewriting *rewriting, struct wpk_
 
 int wpk_site_bare_dim(const struct wpk_program *program, int stage, int tensor)
 {
-    int loads[WPK_LOADS_MAX], found = -1;
-    int count = wpk_stage_loads(program, &program->stages[stage], loads, WPK_LOADS_MAX);
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
-        for (int d = 0; load->tensor == tensor && d < program->tensors[tensor].rank; d++) {
+    int found = -1;
+    for (struct wpk_loads load = wpk_loads_of(program, &program->stages[stage]);
+         wpk_loads_next(&load);) {
+        for (int d = 0; load.node->tensor == tensor && d < program->tensors[tensor].rank; d++) {
             int64_t low = 0, high = 0;
-            wpk_index_range(program, &program->stages[stage], load->index[d], &low, &high);
+            wpk_index_range(program, &program->stages[stage], load.node->index[d], &low, &high);
             bool leaves = low < 0 || high >= program->tensors[tensor].extent[d];
             found = leaves && (found < 0 || d < found) ? d : found;
         }
@@ -193,13 +184,10 @@ static wpk_err list_bare(const struct wpk_rewriting *rewriting, struct wpk_progr
                          struct wpk_site *out)
 {
     const struct wpk_stage *stage = &program->stages[id];
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
-        bool input = program->tensors[load->tensor].role == WPK_ROLE_INPUT;
-        int dim = input ? wpk_site_bare_dim(program, id, load->tensor) : -1;
-        if (dim >= 0 && border_unrolls(program, stage, load, dim)) {
+    for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
+        bool input = program->tensors[load.node->tensor].role == WPK_ROLE_INPUT;
+        int dim = input ? wpk_site_bare_dim(program, id, load.node->tensor) : -1;
+        if (dim >= 0 && border_unrolls(program, stage, load.node, dim)) {
             add_plain(out, rewriting, "bare", &rewriting->traits);
             return WPK_OK;
         }
@@ -214,14 +202,11 @@ static wpk_err list_bare(const struct wpk_rewriting *rewriting, struct wpk_progr
 static bool reads_windows(const struct wpk_program *program, int id)
 {
     const struct wpk_stage *stage = &program->stages[id];
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
-        for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+    for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
+        for (int d = 0; d < program->tensors[load.node->tensor].rank; d++) {
             struct wpk_affine affine;
             int axes = 0;
-            if (!wpk_index_affine(program, load->index[d], &affine)) {
+            if (!wpk_index_affine(program, load.node->index[d], &affine)) {
                 return true;
             }
             for (int a = 0; a < stage->axis_count; a++) {
@@ -281,7 +266,7 @@ static wpk_err list_split(const struct wpk_rewriting *rewriting, struct wpk_prog
 {
     const struct wpk_stage *stage = &program->stages[id];
     const struct wpk_parallelism *parallelism = &out->parallelism;
-    double results = 1, work = stage_work(stage);
+    double results = 1, work = wpk_stage_points(stage);
     for (int a = 0; a < stage->rank; a++) {
         results *= (double)stage->axes[a].extent;
     }
@@ -339,8 +324,8 @@ static wpk_err describe(struct wpk_program *program, int stage,
                         const struct wpk_parallelism *parallelism, struct wpk_site *out)
 {
     wpk_err err = WPK_OK;
-    *out =
-        (struct wpk_site){.work = stage_work(&program->stages[stage]), .parallelism = *parallelism};
+    *out = (struct wpk_site){.work = wpk_stage_points(&program->stages[stage]),
+                             .parallelism = *parallelism};
     snprintf(out->name, sizeof(out->name), "%s",
              program->tensors[program->stages[stage].output].name);
     add_plain(out, NULL, "direct", &(struct wpk_site_choice){0});

@@ -255,20 +255,12 @@ static int load_gathered(struct wpk_program *program, const struct wpk_node *loa
     return wpk_node_load(program, gather->matrix, gather->index, -1);
 }
 
-static void mark_axis(const struct wpk_program *program, int node, void *user)
-{
-    bool *used = user;
-    if (program->nodes[node].kind == WPK_NODE_AXIS) {
-        used[program->nodes[node].axis] = true;
-    }
-}
-
 /* Marks the axes that occur in the load's indices; returns how many. */
 static int axes_of_load(const struct wpk_program *program, const struct wpk_node *load, bool *used)
 {
     int count = 0;
     for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
-        wpk_node_walk(program, load->index[d], true, mark_axis, used);
+        wpk_node_walk(program, load->index[d], true, wpk_node_mark_axis, used);
     }
     for (int a = 0; a < WPK_AXES_MAX; a++) {
         count += used[a];
@@ -374,7 +366,6 @@ wpk_err wpk_derive_im2col(struct wpk_program *program, int id)
 struct repack {
     const struct wpk_packing *packing;
     int packed;
-    int copy_stage;
 };
 
 static int load_packed(struct wpk_program *program, const struct wpk_node *load, const int *index,
@@ -398,18 +389,13 @@ static int load_packed(struct wpk_program *program, const struct wpk_node *load,
 bool wpk_pack_reads_border(const struct wpk_program *program, int tensor)
 {
     const struct wpk_tensor *source = &program->tensors[tensor];
-    for (int s = 0; s < program->stage_count; s++) {
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            const struct wpk_node *load = &program->nodes[loads[i]];
-            for (int d = 0; d < source->rank && load->tensor == tensor; d++) {
-                int64_t low = 0, high = 0;
-                wpk_index_range(program, &program->stages[s], load->index[d], &low, &high);
-                if ((source->pad_before[d] > 0 && low < 0) ||
-                    (source->pad_after[d] > 0 && high >= source->extent[d])) {
-                    return true;
-                }
+    for (struct wpk_loads load = wpk_loads_in(program); wpk_loads_next(&load);) {
+        for (int d = 0; d < source->rank && load.node->tensor == tensor; d++) {
+            int64_t low = 0, high = 0;
+            wpk_index_range(program, load.stage, load.node->index[d], &low, &high);
+            if ((source->pad_before[d] > 0 && low < 0) ||
+                (source->pad_after[d] > 0 && high >= source->extent[d])) {
+                return true;
             }
         }
     }
@@ -418,19 +404,13 @@ bool wpk_pack_reads_border(const struct wpk_program *program, int tensor)
 
 bool wpk_pack_reads_outside(const struct wpk_program *program, int tensor)
 {
-    for (int s = 0; s < program->stage_count; s++) {
-        const struct wpk_stage *stage = &program->stages[s];
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            const struct wpk_node *load = &program->nodes[loads[i]];
-            const struct wpk_node *outside =
-                load->outside < 0 ? NULL : &program->nodes[load->outside];
-            if (load->tensor == tensor && outside != NULL &&
-                (outside->value != 0 || outside->integer != 0) &&
-                wpk_load_may_leave(program, stage, loads[i])) {
-                return true;
-            }
+    for (struct wpk_loads load = wpk_loads_in(program); wpk_loads_next(&load);) {
+        const struct wpk_node *outside =
+            load.node->outside < 0 ? NULL : &program->nodes[load.node->outside];
+        if (load.node->tensor == tensor && outside != NULL &&
+            (outside->value != 0 || outside->integer != 0) &&
+            wpk_load_may_leave(program, load.stage, load.id)) {
+            return true;
         }
     }
     return false;

@@ -181,15 +181,10 @@ static bool is_droppable(const struct wpk_program *program, const struct droppin
     if (tensor->extent[at->dim] != 1) {
         return false;
     }
-    for (int s = 0; s < program->stage_count; s++) {
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            const struct wpk_node *load = &program->nodes[loads[i]];
-            if (load->tensor == at->tensor &&
-                (load->outside >= 0 || !wpk_node_is_literal(program, load->index[at->dim]))) {
-                return false;
-            }
+    for (struct wpk_loads load = wpk_loads_in(program); wpk_loads_next(&load);) {
+        if (load.node->tensor == at->tensor &&
+            (load.node->outside >= 0 || !wpk_node_is_literal(program, load.node->index[at->dim]))) {
+            return false;
         }
     }
     return true;

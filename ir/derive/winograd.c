@@ -40,14 +40,9 @@ static int build_stages(struct wpk_winograd *w, int *m_axis_of)
  * tile's surplus instead of the value for outside. */
 static bool is_left(const struct wpk_program *program, int tensor)
 {
-    for (int s = 0; s < program->stage_count; s++) {
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            if (program->nodes[loads[i]].tensor == tensor &&
-                wpk_load_may_leave(program, &program->stages[s], loads[i])) {
-                return true;
-            }
+    for (struct wpk_loads it = wpk_loads_in(program); wpk_loads_next(&it);) {
+        if (it.node->tensor == tensor && wpk_load_may_leave(program, it.stage, it.id)) {
+            return true;
         }
     }
     return false;

@@ -35,7 +35,6 @@
 
 #include "ir/derive/rewrite.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -2,9 +2,9 @@
 /* Winograd's algorithm: where it applies, and that its matrices correlate. */
 #include "ir/derive/derive.h"
 #include "ir/derive/extract.h"
-#include "ir/derive/fixture.h"
 #include "ir/derive/winograd.h"
 #include "ir/notation/notation.h"
+#include "tests/derive_fixture.h"
 
 #include <math.h>
 #include <setjmp.h>

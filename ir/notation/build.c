@@ -4,7 +4,6 @@
 
 #include "ir/node.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #include "ir/notation/shorthand.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static wpk_err declare(const struct wpk_job *job, int op, struct wpk_declaration *declarations,
                        struct wpk_diag *diag)

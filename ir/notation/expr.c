@@ -5,7 +5,6 @@
 #include "ir/data_index.h"
 #include "ir/node.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 /* Recursive descent over the equations; the grammar is in docs/notation.md. */
 #include "ir/notation/parser.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -329,17 +329,13 @@ static void print_stage_value(struct printer *p, const struct wpk_stage *stage)
  * axis alone: who reads the text learns the extent there. */
 static bool tells_extent(const struct printer *p, const struct wpk_stage *stage, int axis)
 {
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(p->program, stage, loads, WPK_LOADS_MAX);
-
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &p->program->nodes[loads[i]];
-        const struct wpk_stage *folded = folded_at(p, load);
-        for (int d = 0; d < p->program->tensors[load->tensor].rank; d++) {
-            if (wpk_index_axis(p->program, load->index[d]) == axis &&
-                (folded != NULL
-                     ? tells_extent(p, folded, d)
-                     : p->program->tensors[load->tensor].extent[d] == stage->axes[axis].extent)) {
+    for (struct wpk_loads load = wpk_loads_of(p->program, stage); wpk_loads_next(&load);) {
+        const struct wpk_stage *folded = folded_at(p, load.node);
+        for (int d = 0; d < p->program->tensors[load.node->tensor].rank; d++) {
+            if (wpk_index_axis(p->program, load.node->index[d]) == axis &&
+                (folded != NULL ? tells_extent(p, folded, d)
+                                : p->program->tensors[load.node->tensor].extent[d] ==
+                                      stage->axes[axis].extent)) {
                 return true;
             }
         }
@@ -428,18 +424,15 @@ static bool reuses_name(const struct printer *p, int s)
 static void find_reader(struct printer *p, int s, int *uses)
 {
     const struct wpk_program *program = p->program;
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
-
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
-        int writer = wpk_program_writer(program, load->tensor);
-        bool is_plain = load->outside < 0;
-        for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
-            int axis = wpk_index_axis(program, load->index[d]);
-            is_plain =
-                is_plain && axis >= 0 &&
-                program->stages[s].axes[axis].extent == program->tensors[load->tensor].extent[d];
+    for (struct wpk_loads load = wpk_loads_of(program, &program->stages[s]);
+         wpk_loads_next(&load);) {
+        int writer = wpk_program_writer(program, load.node->tensor);
+        bool is_plain = load.node->outside < 0;
+        for (int d = 0; d < program->tensors[load.node->tensor].rank; d++) {
+            int axis = wpk_index_axis(program, load.node->index[d]);
+            is_plain = is_plain && axis >= 0 &&
+                       program->stages[s].axes[axis].extent ==
+                           program->tensors[load.node->tensor].extent[d];
         }
         if (writer >= 0) {
             uses[writer] += is_plain ? 1 : 2;

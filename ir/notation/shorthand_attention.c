@@ -2,7 +2,6 @@
 /* Scaled dot-product attention of several heads. */
 #include "ir/notation/shorthand_read.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 static void declare(struct wpk_shorthand *s, const char *name, int rank, int64_t outer,

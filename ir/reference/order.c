@@ -9,14 +9,8 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define TERMS_MAX ((int64_t)1 << 22) /* 32 MiB of doubles */
-
-static bool lane_is_reduced(const struct wpk_tape *tape)
-{
-    return tape->lane_axis >= tape->stage->rank;
-}
 
 static bool sums_f32(const struct wpk_tape *tape)
 {
@@ -41,7 +35,8 @@ static bool fits(const struct wpk_stage *stage)
 wpk_err wpk_order_new(struct wpk_tape *tape)
 {
     const struct wpk_stage *stage = tape->stage;
-    if (!tape->ordered || !lane_is_reduced(tape) || tape->lane_axis == stage->axis_count - 1) {
+    if (!tape->ordered || !wpk_tape_lane_is_reduced(tape) ||
+        tape->lane_axis == stage->axis_count - 1) {
         return WPK_OK;
     }
     WPK_ASSERT(fits(stage));
@@ -72,7 +67,7 @@ void wpk_order_begin(struct wpk_tape *tape)
 static void add_terms(struct wpk_tape *tape, const double *row)
 {
     const struct wpk_stage *stage = tape->stage;
-    if (!lane_is_reduced(tape)) {
+    if (!wpk_tape_lane_is_reduced(tape)) {
         wpk_lanes_join(stage->reduction, stage->accumulator, tape->lanes, row, tape->sum);
         return;
     }
@@ -97,7 +92,7 @@ void wpk_order_add(struct wpk_tape *tape, const double *a, const double *b)
         return;
     }
     bool uniform = tape->sparse; /* the first factor is one number */
-    if (!lane_is_reduced(tape) && sums_f32(tape)) {
+    if (!wpk_tape_lane_is_reduced(tape) && sums_f32(tape)) {
         wpk_lanes_multiply_add_f32(tape->lanes, uniform, a, b, tape->sum_f32);
         return;
     }
@@ -116,7 +111,7 @@ void wpk_order_end(struct wpk_tape *tape)
         tape->total = wpk_lanes_fold(stage->reduction, stage->accumulator, tape->term_count,
                                      tape->terms, identity(tape));
     }
-    if (lane_is_reduced(tape)) {
+    if (wpk_tape_lane_is_reduced(tape)) {
         tape->sum[0] = tape->total;
     } else if (sums_f32(tape) && tape->factor[1] >= 0) {
         for (int i = 0; i < tape->lanes; i++) {

@@ -157,6 +157,12 @@ struct wpk_tape {
     int64_t term_stride[WPK_AXES_MAX]; /* in `terms`, of the reduction axes */
 };
 
+/* True if lanes are points of a reduction axis. */
+static inline bool wpk_tape_lane_is_reduced(const struct wpk_tape *tape)
+{
+    return tape->lane_axis >= tape->stage->rank;
+}
+
 /* The expected use of a tape, for which it is compiled. */
 struct wpk_tape_use {
     const int64_t *extent;            /* [stage->axis_count] of a box, approximately */

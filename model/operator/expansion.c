@@ -4,8 +4,6 @@
 #include "model/operator/operator.h"
 #include "schema/convert.h"
 
-#include <string.h>
-
 wpk_err wpk_expansion_refuse(const struct wpk_expansion *e, const char *why)
 {
     wpk_diag_set(e->diag, "%s", why);

@@ -6,7 +6,6 @@
 #include "model/operator/operator_forms.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { QUERY, KEY, VALUE, MASK, PAST_KEY, PAST_VALUE, LENGTHS };
 enum { RESULT, PRESENT_KEY, PRESENT_VALUE, SCORES };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/operator/operator.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* ---- checking a node */

@@ -5,7 +5,6 @@
 #include "model/operator/lower.h"
 #include "model/operator/shape.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #include "runtime/kernel/kernel.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* The bytes of a program's arguments.
  *   shape   names, bytes [count] */

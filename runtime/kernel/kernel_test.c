@@ -2,10 +2,10 @@
 /* Kernels whole: linked, loaded, prepared, run; shared, damaged, starved. */
 #include "common/clock.h"
 #include "common/fs.h"
-#include "runtime/fixture/fixture.h"
 #include "runtime/kernel/context.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/kernel/trust.h"
+#include "tests/kernel_fixture.h"
 
 #include <pthread.h>
 #include <setjmp.h>

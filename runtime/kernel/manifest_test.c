@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/fixture/fixture.h"
+#include "tests/kernel_fixture.h"
 
 #include "common/buf.h"
 

@@ -4,10 +4,10 @@
  * The kernels of the fixture compute Y[i,j] = X[i,j] * 2 * W[j] + S[j]. */
 #include "common/crypto.h"
 #include "common/fs.h"
-#include "runtime/fixture/fixture.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/kernel/trust.h"
 #include "schema/draw.h"
+#include "tests/kernel_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

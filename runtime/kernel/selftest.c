@@ -6,7 +6,6 @@
 #include "schema/draw.h"
 
 #include <math.h>
-#include <string.h>
 
 struct test {
     const struct wpk_choice *choice;

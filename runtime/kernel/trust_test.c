@@ -4,8 +4,8 @@
 
 #include "common/crypto.h"
 #include "common/fs.h"
-#include "runtime/fixture/fixture.h"
 #include "runtime/wpk.h"
+#include "tests/kernel_fixture.h"
 
 #include <dirent.h>
 #include <setjmp.h>

@@ -2,9 +2,9 @@
 /* Plans of hand-written kernels: what a run computes, that it allocates nothing, and which plans
  * are refused. The fixture's kernel computes Y[i,j] = X[i,j] * 2 * W[j] + S[j]. */
 #include "common/fs.h"
-#include "runtime/fixture/fixture.h"
 #include "runtime/wpk.h"
 #include "schema/model_plan.h"
+#include "tests/kernel_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -14,7 +14,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define PER_GROUP 1000 /* statuses: 3000 to 3999 say what is not supported */
 #define PER_MAJOR 10000

@@ -8,7 +8,6 @@
 #include "runtime/vendor/onednn_plan.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define ARGS_MAX (WPK_RECIPE_ROLE_COUNT + 1) /* and scratch */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/model/prior.h"
 
-#include "search/fake_space.h"
 #include "search/strategy/seen.h"
 #include "search/strategy/teach.h"
+#include "tests/fake_space.h"
 
 #include <math.h>
 #include <setjmp.h>

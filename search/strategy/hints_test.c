@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/strategy/seen.h"
 
-#include "search/fake_space.h"
+#include "tests/fake_space.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -6,7 +6,6 @@
 #include "search/model/prior.h"
 #include "search/strategy/model.h"
 
-#define WPK_LESSONS_MAX 256
 #define WPK_LESSON_TRIALS_MAX 1024 /* of an operator */
 
 /* Make a prior: fit its trees, and let rl's policy learn from one operator after the other.

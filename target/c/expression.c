@@ -191,12 +191,6 @@ static void open_branch(struct wpk_c_kernel *k, const struct limit *limits, int 
     k->text.depth++;
 }
 
-static void close_branch(struct wpk_c_kernel *k)
-{
-    k->text.depth--;
-    wpk_c_line(&k->text, "}");
-}
-
 static void put_assigned(struct wpk_c_kernel *k, const struct wpk_c_value *result,
                          const struct wpk_c_value *value)
 {
@@ -237,8 +231,8 @@ static void read_lanes(struct wpk_c_kernel *k, int tensor, const struct wpk_form
     wpk_c_put(&k->text, "t%d[%s] = %s", result->name, name, result->dtype == WPK_BOOL ? "-" : "");
     wpk_c_put_value(&k->text, &value, 1);
     wpk_c_end(&k->text);
-    close_branch(k);
-    close_branch(k);
+    wpk_c_close(&k->text);
+    wpk_c_close(&k->text);
     k->forms.width = width;
 }
 
@@ -296,10 +290,10 @@ static struct wpk_c_value read_limited(struct wpk_c_kernel *k, int tensor,
         read_lanes(k, tensor, index, limits, &result);
     }
     if (limits->lane_count > 0 && limits->even) {
-        close_branch(k);
+        wpk_c_close(&k->text);
     }
     if (limits->uniform_count > 0) {
-        close_branch(k);
+        wpk_c_close(&k->text);
     }
     return result;
 }

@@ -206,6 +206,14 @@ void wpk_c_storage_argument(struct wpk_c_kernel *k, int tensor);
 void wpk_c_storage_add(struct wpk_c_kernel *k, int tensor, const struct wpk_c_box *box);
 /* End the storages from number `first` on, which free what the heap has of them. */
 void wpk_c_storage_end(struct wpk_c_kernel *k, int first);
+/* Free a list of storages, which is empty then. */
+void wpk_c_storage_drop(struct wpk_c_storage **storage, int *count);
+/* The entry that computes a tensor. */
+const struct wpk_nest_entry *wpk_c_entry_of(const struct wpk_c_kernel *k, int tensor);
+
+const char *wpk_c_atom_name(const struct wpk_c_kernel *k, int atom);
+/* Add `factor` times the atom to *at. */
+void wpk_c_advance(struct wpk_c_kernel *k, struct wpk_form *at, int atom, int64_t factor);
 /* Read or write the elements at these indices, one for each lane.
  *   shape  index [rank of the tensor] */
 struct wpk_c_value wpk_c_storage_read(struct wpk_c_kernel *k, int tensor,

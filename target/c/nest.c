@@ -11,7 +11,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define SHORT_MAX 8 /* statements of a loop that is written out */
 
@@ -71,8 +70,7 @@ static void print_placed(struct wpk_c_kernel *k, struct definition *d, int i,
         box[d->entry].size[a] = space->span[a].most;
     }
     wpk_c_find_boxes(k, &place, box);
-    wpk_c_line(&k->text, "{");
-    k->text.depth++;
+    wpk_c_open(&k->text);
     for (int e = count - 1; e > d->entry && k->refusal == NULL; e--) {
         if (is_placed(&k->nest->entry[e], d, i) && box[e].present) {
             print_entry(k, e, &box[e]);
@@ -80,8 +78,7 @@ static void print_placed(struct wpk_c_kernel *k, struct definition *d, int i,
     }
     print_loops(k, d, i + 1, space);
     wpk_c_storage_end(k, first);
-    k->text.depth--;
-    wpk_c_line(&k->text, "}");
+    wpk_c_close(&k->text);
     free(box);
 }
 
@@ -159,11 +156,6 @@ static int new_variable(struct wpk_c_kernel *k, const char *axis, int64_t low, i
     return atom;
 }
 
-static const char *name_of(const struct wpk_c_kernel *k, int atom)
-{
-    return k->forms.atom[atom].name;
-}
-
 /* "for (i64 v = 0; v < count / step; v++) {"; the count is the span. Returns v. */
 static int open_for(struct wpk_c_kernel *k, const struct definition *d, int i,
                     const struct span *span, bool rounds_up)
@@ -172,30 +164,18 @@ static int open_for(struct wpk_c_kernel *k, const struct definition *d, int i,
     int64_t most = (span->most + (rounds_up ? loop->step - 1 : 0)) / loop->step;
     int v = new_variable(k, d->stage->axes[loop->axis].name, 0, most - 1);
     wpk_c_indent(&k->text);
-    wpk_c_put(&k->text, "for (i64 %s = 0; %s < ", name_of(k, v), name_of(k, v));
+    wpk_c_put(&k->text, "for (i64 %s = 0; %s < ", wpk_c_atom_name(k, v), wpk_c_atom_name(k, v));
     if (span->variable < 0) {
         wpk_c_put(&k->text, "%" PRId64, most);
     } else if (rounds_up) {
-        wpk_c_put(&k->text, "(%s + %" PRId64 ") / %" PRId64, name_of(k, span->variable),
+        wpk_c_put(&k->text, "(%s + %" PRId64 ") / %" PRId64, wpk_c_atom_name(k, span->variable),
                   loop->step - 1, loop->step);
     } else {
-        wpk_c_put(&k->text, "%s / %" PRId64, name_of(k, span->variable), loop->step);
+        wpk_c_put(&k->text, "%s / %" PRId64, wpk_c_atom_name(k, span->variable), loop->step);
     }
-    wpk_c_put(&k->text, "; %s++) {\n", name_of(k, v));
+    wpk_c_put(&k->text, "; %s++) {\n", wpk_c_atom_name(k, v));
     k->text.depth++;
     return v;
-}
-
-static void close_block(struct wpk_c_kernel *k)
-{
-    k->text.depth--;
-    wpk_c_line(&k->text, "}");
-}
-
-static void advance(struct wpk_c_kernel *k, struct wpk_form *at, int atom, int64_t factor)
-{
-    struct wpk_form step = wpk_form_atom(atom, factor);
-    *at = wpk_form_add(&k->forms, at, &step, 1);
 }
 
 /* The last iteration moves inwards. Where iterations begin is counted in their common divisor, so
@@ -212,19 +192,19 @@ static void print_shifted(struct wpk_c_kernel *k, struct definition *d, int i,
     int v = given >= 0 ? given : open_for(k, d, i, span, true);
     int at = new_variable(k, d->stage->axes[loop->axis].name, 0, (span->most - loop->step) / unit);
     wpk_c_indent(&k->text);
-    wpk_c_put(&k->text, "const i64 %s = wpk_least(%" PRId64 " * %s, ", name_of(k, at),
-              loop->step / unit, name_of(k, v));
+    wpk_c_put(&k->text, "const i64 %s = wpk_least(%" PRId64 " * %s, ", wpk_c_atom_name(k, at),
+              loop->step / unit, wpk_c_atom_name(k, v));
     if (span->variable < 0) {
         wpk_c_put(&k->text, "%" PRId64 ");\n", (span->most - loop->step) / unit);
     } else {
-        wpk_c_put(&k->text, "(%s - %" PRId64 ") / %" PRId64 ");\n", name_of(k, span->variable),
-                  loop->step, unit);
+        wpk_c_put(&k->text, "(%s - %" PRId64 ") / %" PRId64 ");\n",
+                  wpk_c_atom_name(k, span->variable), loop->step, unit);
     }
-    advance(k, &inner.at[loop->axis], at, unit);
+    wpk_c_advance(k, &inner.at[loop->axis], at, unit);
     set_span(&inner.span[loop->axis], loop->step);
     print_iteration(k, d, i, &inner);
     if (given < 0) {
-        close_block(k);
+        wpk_c_close(&k->text);
     }
     k->live_count = live;
 }
@@ -243,13 +223,13 @@ static void print_guarded(struct wpk_c_kernel *k, struct definition *d, int i,
     int v = given >= 0 ? given : open_for(k, d, i, span, true);
     int size = new_variable(k, d->stage->axes[loop->axis].name, last, loop->step);
     wpk_c_line(&k->text, "const i64 %s = wpk_least(%" PRId64 ", %" PRId64 " - %" PRId64 " * %s);",
-               name_of(k, size), loop->step, span->most, loop->step, name_of(k, v));
+               wpk_c_atom_name(k, size), loop->step, span->most, loop->step, wpk_c_atom_name(k, v));
     *rest = (struct span){.most = loop->step, .last = last, .variable = size};
     rest->end = wpk_form_scale(&space->at[loop->axis], 1, span->most);
-    advance(k, &inner.at[loop->axis], v, loop->step);
+    wpk_c_advance(k, &inner.at[loop->axis], v, loop->step);
     print_iteration(k, d, i, &inner);
     if (given < 0) {
-        close_block(k);
+        wpk_c_close(&k->text);
     }
     k->live_count = live;
 }
@@ -267,7 +247,8 @@ static void print_variable_tail(struct wpk_c_kernel *k, struct definition *d, in
     if (loop->step == 1 || (known && span->last % loop->step == 0)) {
         return;
     }
-    wpk_c_line(&k->text, "if (%s %% %" PRId64 " != 0) {", name_of(k, span->variable), loop->step);
+    wpk_c_line(&k->text, "if (%s %% %" PRId64 " != 0) {", wpk_c_atom_name(k, span->variable),
+               loop->step);
     k->text.depth++;
     if (known) {
         set_span(&inner.span[loop->axis], span->last % loop->step);
@@ -276,15 +257,16 @@ static void print_variable_tail(struct wpk_c_kernel *k, struct definition *d, in
         const char *axis = d->stage->axes[loop->axis].name;
         int rest = new_variable(k, axis, 1, loop->step - 1);
         int begin = new_variable(k, axis, 0, span->most - 1);
-        wpk_c_line(&k->text, "const i64 %s = %s %% %" PRId64 ", %s = %s - %s;", name_of(k, rest),
-                   name_of(k, span->variable), loop->step, name_of(k, begin),
-                   name_of(k, span->variable), name_of(k, rest));
-        advance(k, &inner.at[loop->axis], begin, 1);
+        wpk_c_line(&k->text, "const i64 %s = %s %% %" PRId64 ", %s = %s - %s;",
+                   wpk_c_atom_name(k, rest), wpk_c_atom_name(k, span->variable), loop->step,
+                   wpk_c_atom_name(k, begin), wpk_c_atom_name(k, span->variable),
+                   wpk_c_atom_name(k, rest));
+        wpk_c_advance(k, &inner.at[loop->axis], begin, 1);
         inner.span[loop->axis] =
             (struct span){.most = loop->step - 1, .last = -1, .variable = rest};
     }
     print_iteration(k, d, i, &inner);
-    close_block(k);
+    wpk_c_close(&k->text);
     k->live_count = live;
 }
 
@@ -299,22 +281,22 @@ static void print_peeled(struct wpk_c_kernel *k, struct definition *d, int i,
     struct space inner = *space;
     set_span(&inner.span[loop->axis], loop->step);
     if (given >= 0 && rest > 0 && whole > 0) {
-        wpk_c_line(&k->text, "if (%s < %" PRId64 ") {", name_of(k, given), whole);
+        wpk_c_line(&k->text, "if (%s < %" PRId64 ") {", wpk_c_atom_name(k, given), whole);
         k->text.depth++;
         k->forms.atom[given].high = whole - 1;
-        advance(k, &inner.at[loop->axis], given, loop->step);
+        wpk_c_advance(k, &inner.at[loop->axis], given, loop->step);
         print_iteration(k, d, i, &inner);
         k->forms.atom[given].high = whole;
         k->text.depth--;
         wpk_c_line(&k->text, "} else {");
         k->text.depth++;
     } else if (given >= 0 && whole > 0) {
-        advance(k, &inner.at[loop->axis], given, loop->step);
+        wpk_c_advance(k, &inner.at[loop->axis], given, loop->step);
         print_iteration(k, d, i, &inner);
     } else if (whole > 1 || span->variable >= 0) {
-        advance(k, &inner.at[loop->axis], open_for(k, d, i, span, false), loop->step);
+        wpk_c_advance(k, &inner.at[loop->axis], open_for(k, d, i, span, false), loop->step);
         print_iteration(k, d, i, &inner);
-        close_block(k);
+        wpk_c_close(&k->text);
     } else if (whole == 1) {
         print_iteration(k, d, i, &inner);
     }
@@ -327,7 +309,7 @@ static void print_peeled(struct wpk_c_kernel *k, struct definition *d, int i,
         print_iteration(k, d, i, &inner);
     }
     if (given >= 0 && rest > 0 && whole > 0) {
-        close_block(k);
+        wpk_c_close(&k->text);
     }
     k->live_count = live;
 }
@@ -422,8 +404,8 @@ static void give_iterations(struct wpk_c_kernel *k, struct definition *d, const 
         const struct wpk_nest_loop *loop = &d->loop[loops[n]];
         int64_t most = (space->span[loop->axis].most + loop->step - 1) / loop->step;
         int v = new_variable(k, d->stage->axes[loop->axis].name, 0, most - 1);
-        wpk_c_line(&k->text, "const i64 %s = index / %" PRId64 " %% %" PRId64 ";", name_of(k, v),
-                   inside, most);
+        wpk_c_line(&k->text, "const i64 %s = index / %" PRId64 " %% %" PRId64 ";",
+                   wpk_c_atom_name(k, v), inside, most);
         d->given[loops[n]] = v;
         inside *= most;
     }

@@ -5,7 +5,6 @@
 #include "nest/output.h"
 #include "target/c/kernel.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,14 +83,6 @@ static void print_body(struct wpk_c_kernel *k, struct wpk_buf *body)
     if (k->forms.full) {
         wpk_c_refuse(k, "indices are too long");
     }
-}
-
-static void drop_storages(struct wpk_c_storage **storage, int *count)
-{
-    for (int i = 0; i < *count; i++) {
-        free(storage[i]);
-    }
-    *count = 0;
 }
 
 /* Both passes. */
@@ -182,8 +173,8 @@ static wpk_err print_kernel(const struct wpk_schedule *schedule, const char *sym
             err = wpk_buf_status(out);
         }
     }
-    drop_storages(k->storage, &k->storage_count);
-    drop_storages(k->surveyed, &k->surveyed_count);
+    wpk_c_storage_drop(k->storage, &k->storage_count);
+    wpk_c_storage_drop(k->surveyed, &k->surveyed_count);
     wpk_forms_fini(&k->forms);
     wpk_buf_fini(&k->functions);
     wpk_buf_fini(&body);

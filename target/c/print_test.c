@@ -5,8 +5,8 @@
 
 #include "ir/notation/notation.h"
 #include "search/back_end.h"
-#include "search/fake_target.h"
 #include "target/lower.h"
+#include "tests/fake_target.h"
 #include "tests/kernel_check.h"
 #include "tests/random_program.h"
 

@@ -112,20 +112,17 @@ static void extend_by_loads(struct wpk_c_kernel *k, const struct wpk_stage *stag
                             struct wpk_c_box *box)
 {
     const struct wpk_program *program = k->nest->program;
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
-        const struct wpk_tensor *t = &program->tensors[load->tensor];
-        int writer = wpk_program_writer(program, load->tensor);
+    for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
+        const struct wpk_tensor *t = &program->tensors[load.node->tensor];
+        int writer = wpk_program_writer(program, load.node->tensor);
         struct interval index[WPK_AXES_MAX];
         if (writer < 0) {
             continue;
         }
         for (int d = 0; d < t->rank; d++) {
-            index[d] = wpk_index_is_data(program, load->index[d])
+            index[d] = wpk_index_is_data(program, load.node->index[d])
                            ? (struct interval){wpk_form_number(0), t->extent[d]}
-                           : interval_of(k, program, axis, load->index[d]);
+                           : interval_of(k, program, axis, load.node->index[d]);
         }
         const struct wpk_nest_entry *entry = &k->nest->entry[k->entry_of[writer]];
         if (entry->inlined) {
@@ -233,4 +230,9 @@ void wpk_c_find_boxes(struct wpk_c_kernel *k, const struct wpk_nest_place *place
         axes_of(stage, &box[e], e == place->entry, axis);
         extend_by_loads(k, stage, axis, place, box);
     }
+}
+
+const struct wpk_nest_entry *wpk_c_entry_of(const struct wpk_c_kernel *k, int tensor)
+{
+    return &k->nest->entry[k->entry_of[wpk_program_writer(k->program, tensor)]];
 }

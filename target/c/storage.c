@@ -83,11 +83,6 @@ static void declare_cells(struct wpk_c_kernel *k, const struct wpk_c_storage *s)
     }
 }
 
-static const struct wpk_nest_entry *entry_of(const struct wpk_c_kernel *k, int tensor)
-{
-    return &k->nest->entry[k->entry_of[wpk_program_writer(k->program, tensor)]];
-}
-
 /* A pointer into shared memory, or an array of the thread. */
 static void declare_in_launch(struct wpk_c_kernel *k, const struct wpk_c_storage *s)
 {
@@ -118,7 +113,7 @@ static void declare(struct wpk_c_kernel *k, struct wpk_c_storage *s)
         declare_in_launch(k, s);
         return;
     }
-    enum wpk_scope scope = entry_of(k, s->tensor)->scope;
+    enum wpk_scope scope = wpk_c_entry_of(k, s->tensor)->scope;
     s->heap = scope == WPK_SCOPE_HEAP || (scope == WPK_SCOPE_ANY && bytes > STACK_BYTES_MAX);
     wpk_c_indent(&k->text);
     if (s->heap) {
@@ -134,7 +129,7 @@ static void declare(struct wpk_c_kernel *k, struct wpk_c_storage *s)
 /* In the storage of the output that the entry is computed in. */
 static void share(struct wpk_c_kernel *k, int tensor, const struct wpk_c_box *box)
 {
-    const struct wpk_nest_entry *entry = entry_of(k, tensor);
+    const struct wpk_nest_entry *entry = wpk_c_entry_of(k, tensor);
     WPK_ASSERT(entry->place.entry >= 0);
     const struct wpk_nest_entry *output = &k->nest->entry[entry->place.entry];
     for (int d = 0; d < k->program->tensors[tensor].rank; d++) {
@@ -147,7 +142,7 @@ static void share(struct wpk_c_kernel *k, int tensor, const struct wpk_c_box *bo
 
 void wpk_c_storage_add(struct wpk_c_kernel *k, int tensor, const struct wpk_c_box *box)
 {
-    const struct wpk_nest_entry *entry = entry_of(k, tensor);
+    const struct wpk_nest_entry *entry = wpk_c_entry_of(k, tensor);
     if (entry->scope == WPK_SCOPE_OUTPUT) {
         share(k, tensor, box);
         return;
@@ -519,4 +514,23 @@ void wpk_c_storage_write(struct wpk_c_kernel *k, int tensor, const struct wpk_fo
         put_stored(k, dtype, width, value);
     }
     wpk_c_end(&k->text);
+}
+
+void wpk_c_storage_drop(struct wpk_c_storage **storage, int *count)
+{
+    for (int i = 0; i < *count; i++) {
+        free(storage[i]);
+    }
+    *count = 0;
+}
+
+const char *wpk_c_atom_name(const struct wpk_c_kernel *k, int atom)
+{
+    return k->forms.atom[atom].name;
+}
+
+void wpk_c_advance(struct wpk_c_kernel *k, struct wpk_form *at, int atom, int64_t factor)
+{
+    struct wpk_form step = wpk_form_atom(atom, factor);
+    *at = wpk_form_add(&k->forms, at, &step, 1);
 }

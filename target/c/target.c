@@ -4,8 +4,6 @@
 
 #include "ir/instruction/instruction.h"
 
-#include <string.h>
-
 #define OPTION(suffix, text, option) "-m" option,
 static const char *const options[WPK_CPU_FLAG_COUNT] = {WPK_CPU_FLAG_LIST(OPTION)};
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "target/c/text.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /* ---- types */
 
@@ -39,6 +37,18 @@ void wpk_c_indent(struct wpk_c_text *t)
     for (int i = 0; i < t->depth; i++) {
         wpk_buf_append(t->out, "  ", 2);
     }
+}
+
+void wpk_c_open(struct wpk_c_text *t)
+{
+    wpk_c_line(t, "{");
+    t->depth++;
+}
+
+void wpk_c_close(struct wpk_c_text *t)
+{
+    t->depth--;
+    wpk_c_line(t, "}");
 }
 
 void wpk_c_line(struct wpk_c_text *t, const char *format, ...)

@@ -12,7 +12,6 @@
 #include "target/cpu/register_tile.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,28 +25,19 @@ static void set_number(const struct wpk_variant *variant, int gene, int64_t valu
     }
 }
 
-static void set_value(const struct wpk_variant *variant, int gene, int64_t value,
-                      struct wpk_candidate *out)
-{
-    int choice = gene < 0 ? -1 : wpk_gene_find(&variant->genes[gene], value);
-    if (choice >= 0) {
-        out->gene[gene] = (uint8_t)choice;
-    }
-}
-
 static void set_tile(const struct wpk_variant *variant, int g, const struct wpk_register_tile *tile,
                      struct wpk_candidate *out)
 {
     const struct wpk_structure *s = variant->plan;
     const struct wpk_slots *slots = &s->slots[g];
     const struct wpk_stage *root = wpk_root_of(variant, g);
-    set_value(variant, slots->vec, tile->vec, out);
+    wpk_genes_set(variant, slots->vec, tile->vec, out);
     set_number(variant, slots->lanes, tile->lanes, out);
     for (int a = 0; a < root->rank; a++) {
         set_number(variant, slots->tile[a], tile->size[a], out);
     }
     bool own = tile->vec >= 0 && wpk_register_tile_leaves_out(variant, g, tile);
-    set_value(variant, slots->tail, own ? 1 : WPK_GENE_ALL, out);
+    wpk_genes_set(variant, slots->tail, own ? 1 : WPK_GENE_ALL, out);
 }
 
 /* ---- the rest of a nest */
@@ -83,11 +73,11 @@ static void set_reduction(const struct wpk_variant *variant, int g,
     if (slots->sum >= 0) { /* the largest blocks: the space has those that are accurate enough */
         out->gene[slots->sum] = (uint8_t)(variant->genes[slots->sum].choice_count - 1);
     }
-    set_value(variant, slots->panel, WPK_GENE_ALL, out);
+    wpk_genes_set(variant, slots->panel, WPK_GENE_ALL, out);
     if (slots->split >= 0) {
-        set_value(variant, slots->split, WPK_GENE_ALL, out);
+        wpk_genes_set(variant, slots->split, WPK_GENE_ALL, out);
         set_number(variant, slots->unroll, 1, out);
-        set_value(variant, slots->split, reducing->split, out);
+        wpk_genes_set(variant, slots->split, reducing->split, out);
     }
     if (reducing->innermost) {
         struct wpk_decisions d;
@@ -131,7 +121,7 @@ static void set_blocks(const struct wpk_variant *variant, int g, int64_t tiles,
     wpk_genes_read(variant, out, g, &d);
     for (int a = 0; a < root->rank; a++) {
         if (slots->block[a] >= 0) {
-            set_value(variant, slots->block[a], WPK_GENE_ALL, out);
+            wpk_genes_set(variant, slots->block[a], WPK_GENE_ALL, out);
         }
     }
     for (int i = 0; i < d.order_count && tiles > 0; i++) {
@@ -146,11 +136,9 @@ static void set_blocks(const struct wpk_variant *variant, int g, int64_t tiles,
 static int64_t contraction_bytes(const struct wpk_variant *variant, const struct wpk_stage *stage)
 {
     const struct wpk_program *program = &variant->program;
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
     int64_t bytes = 0;
-    for (int i = 0; i < count; i++) {
-        const struct wpk_tensor *tensor = &program->tensors[program->nodes[loads[i]].tensor];
+    for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
+        const struct wpk_tensor *tensor = &program->tensors[load.node->tensor];
         bytes += wpk_tensor_elements(tensor) * (int64_t)wpk_dtype_size(tensor->dtype);
     }
     return bytes;
@@ -205,12 +193,12 @@ static void set_producers(const struct wpk_variant *variant,
         return;
     }
     for (int a = 0; a < wpk_root_of(variant, g)->rank; a++) {
-        set_value(variant, slots->block[a], a == axis ? 1 : WPK_GENE_ALL, &attempt);
+        wpk_genes_set(variant, slots->block[a], a == axis ? 1 : WPK_GENE_ALL, &attempt);
     }
     (void)set_outermost(variant, g, axis, &attempt);
     for (int h = 0; h < g; h++) {
         if (s->plan.feeds[h][g] && s->slots[h].at >= 0) {
-            set_value(variant, s->slots[h].at, wpk_place(g, WPK_LEVEL_BLOCK), &attempt);
+            wpk_genes_set(variant, s->slots[h].at, wpk_place(g, WPK_LEVEL_BLOCK), &attempt);
             placed = true;
         }
     }
@@ -226,12 +214,13 @@ static void set_places(const struct wpk_variant *variant, const struct wpk_space
     const struct wpk_structure *s = variant->plan;
     int last = s->plan.group_count - 1;
     for (int g = 0; g < last; g++) {
-        set_value(variant, s->slots[g].at,
-                  fused ? wpk_place(last, WPK_LEVEL_BLOCK) : wpk_place(-1, WPK_LEVEL_ROOT), out);
+        wpk_genes_set(variant, s->slots[g].at,
+                      fused ? wpk_place(last, WPK_LEVEL_BLOCK) : wpk_place(-1, WPK_LEVEL_ROOT),
+                      out);
     }
     if (fused && !wpk_placement_is_legal(variant, options, out, NULL)) {
         for (int g = 0; g < last; g++) {
-            set_value(variant, s->slots[g].at, wpk_place(-1, WPK_LEVEL_ROOT), out);
+            wpk_genes_set(variant, s->slots[g].at, wpk_place(-1, WPK_LEVEL_ROOT), out);
         }
         for (int g = 1; g < last; g++) {
             if (s->plan.group[g].reuse) {
@@ -277,7 +266,7 @@ static bool set_row_blocks(const struct wpk_variant *variant, int g, int64_t byt
         int a = d.outer[i];
         int64_t most = half / depth / rows / d.tile[a];
         if (a != d.vec && slots->block[a] >= 0) {
-            set_value(variant, slots->block[a], WPK_GENE_ALL, out);
+            wpk_genes_set(variant, slots->block[a], WPK_GENE_ALL, out);
             if (most < wpk_tile_count(root, &d, a)) {
                 set_number(variant, slots->block[a], most, out);
                 cut = true;
@@ -287,7 +276,7 @@ static bool set_row_blocks(const struct wpk_variant *variant, int g, int64_t byt
         }
     }
     if (d.vec >= 0 && slots->block[d.vec] >= 0) {
-        set_value(variant, slots->block[d.vec], WPK_GENE_ALL, out);
+        wpk_genes_set(variant, slots->block[d.vec], WPK_GENE_ALL, out);
         if (results && half / rows / d.tile[d.vec] < wpk_tile_count(root, &d, d.vec)) {
             set_number(variant, slots->block[d.vec], half / rows / d.tile[d.vec], out);
         }
@@ -314,7 +303,7 @@ static void set_last_cache_blocks(const struct wpk_variant *variant,
         set_row_blocks(variant, g, last / 2, depth, false, &blocked)) {
         wpk_tile_order_set(variant, machine, g, WPK_TILE_ORDER_VECTOR, &blocked);
         for (int i = 0; i < slots->pack_count; i++) {
-            set_value(variant, slots->pack[i], 1, &blocked);
+            wpk_genes_set(variant, slots->pack[i], 1, &blocked);
         }
         *out = blocked;
     }
@@ -343,9 +332,10 @@ static void set_panels(const struct wpk_variant *variant, const struct wpk_machi
         wpk_genes_read(variant, out, g, &d);
         set_row_blocks(variant, g, machine->cache_bytes[1], d.split, profile->paneling->results,
                        out);
-        set_value(variant, slots->at, wpk_place(-1, WPK_LEVEL_ROOT), out);
+        wpk_genes_set(variant, slots->at, wpk_place(-1, WPK_LEVEL_ROOT), out);
         for (int i = 0; i < slots->pack_count; i++) {
-            set_value(variant, slots->pack[i], profile->paneling->copied ? WPK_PACK_PANEL : 0, out);
+            wpk_genes_set(variant, slots->pack[i], profile->paneling->copied ? WPK_PACK_PANEL : 0,
+                          out);
         }
         return;
     }
@@ -381,10 +371,11 @@ static void construct_pack(const struct wpk_variant *variant, int g,
     for (int i = 0, bit = 0; i < slots->pack_count; i++) {
         const struct wpk_gene *gene = &variant->genes[slots->pack[i]];
         if (wpk_gene_find(gene, WPK_PACK_HALVES) >= 0) {
-            set_value(variant, slots->pack[i], profile->halves ? WPK_PACK_HALVES : 1, out);
+            wpk_genes_set(variant, slots->pack[i], profile->halves ? WPK_PACK_HALVES : 1, out);
         } else if (gene->choice_count > 1) {
             int first = is_read_across(variant, g, i, d.vec);
-            set_value(variant, slots->pack[i], first ^ (int)(profile->copies >> bit++ & 1), out);
+            wpk_genes_set(variant, slots->pack[i], first ^ (int)(profile->copies >> bit++ & 1),
+                          out);
         }
     }
 }
@@ -408,7 +399,7 @@ static void set_dot(const struct wpk_space *space, int g, struct wpk_candidate *
         for (int k = 0; k < s->slots[g].pack_count; k++) {
             wpk_genes_read(variant, &attempt, g, &d);
             if (!wpk_group_is_legal(variant, &space->options, g, &d, NULL)) {
-                set_value(variant, s->slots[g].pack[k], 1, &attempt);
+                wpk_genes_set(variant, s->slots[g].pack[k], 1, &attempt);
             }
         }
         wpk_genes_read(variant, &attempt, g, &d);

@@ -43,18 +43,15 @@ static bool is_lacked(const struct wpk_program *program, const struct wpk_group 
 {
     const struct wpk_member *member = &group->member[group->contraction];
     const struct wpk_stage *stage = &program->stages[member->stage];
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
-        bool used = program->tensors[load->tensor].role == WPK_ROLE_LITERAL;
-        for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+    for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
+        bool used = program->tensors[load.node->tensor].role == WPK_ROLE_LITERAL;
+        for (int d = 0; d < program->tensors[load.node->tensor].rank; d++) {
             for (int a = 0; a < stage->rank; a++) {
                 int64_t low = 0, high = 0, origin[WPK_AXES_MAX] = {0}, extent[WPK_AXES_MAX];
                 for (int b = 0; b < WPK_AXES_MAX; b++) {
                     extent[b] = b == a ? stage->axes[a].extent : 1;
                 }
-                wpk_index_range_in(program, load->index[d], origin, extent, &low, &high);
+                wpk_index_range_in(program, load.node->index[d], origin, extent, &low, &high);
                 used = used || (member->root_axis[a] == axis && high > low);
             }
         }
@@ -70,19 +67,17 @@ static bool is_vectorizable(const struct wpk_program *program, const struct wpk_
                             const struct wpk_group *group, int axis)
 {
     for (int m = -1; m < group->member_count; m++) {
-        int id = m < 0 ? group->root : group->member[m].stage, loads[WPK_LOADS_MAX];
+        int id = m < 0 ? group->root : group->member[m].stage;
         const struct wpk_stage *stage = &program->stages[id];
-        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            const struct wpk_node *load = &program->nodes[loads[i]];
-            int rank = program->tensors[load->tensor].rank;
-            bool packable = is_constant(program, load->tensor, plan->prepare) &&
+        for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
+            int rank = program->tensors[load.node->tensor].rank;
+            bool packable = is_constant(program, load.node->tensor, plan->prepare) &&
                             m == group->contraction && group->reuse &&
                             is_lacked(program, group, axis);
             for (int d = 0; d < rank; d++) {
                 struct wpk_affine affine;
                 if ((d < rank - 1 && !packable) ||
-                    !wpk_index_affine(program, load->index[d], &affine)) {
+                    !wpk_index_affine(program, load.node->index[d], &affine)) {
                     continue;
                 }
                 for (int a = 0; a < stage->rank; a++) {
@@ -468,12 +463,8 @@ static bool has_pack(const struct wpk_program *program, const struct wpk_slots *
 static int count_loads(const struct wpk_program *program, int tensor)
 {
     int count = 0;
-    for (int s = 0; s < program->stage_count; s++) {
-        int loads[WPK_LOADS_MAX];
-        int found = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
-        for (int i = 0; i < found; i++) {
-            count += program->nodes[loads[i]].tensor == tensor;
-        }
+    for (struct wpk_loads load = wpk_loads_in(program); wpk_loads_next(&load);) {
+        count += load.node->tensor == tensor;
     }
     return count;
 }
@@ -505,34 +496,33 @@ static void derive_packs(struct wpk_gene_list *c, const struct wpk_structure *s,
     const struct wpk_group *group = &s->plan.group[g];
     const struct wpk_program *program = &c->variant->program;
     const struct wpk_stage *stage = wpk_contraction_of(c->variant, group);
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-    for (int i = 0; i < count && slots->pack_count < WPK_PACKS_MAX; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
-        bool plain = load->outside < 0 && !has_pack(program, slots, load->tensor) &&
-                     !wpk_tensor_gathers(program, load->tensor);
-        for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
-            plain = plain && (program->tensors[load->tensor].extent[d] == 1 ||
-                              wpk_index_axis(program, load->index[d]) >= 0);
+    for (struct wpk_loads load = wpk_loads_of(program, stage);
+         wpk_loads_next(&load) && slots->pack_count < WPK_PACKS_MAX;) {
+        bool plain = load.node->outside < 0 && !has_pack(program, slots, load.node->tensor) &&
+                     !wpk_tensor_gathers(program, load.node->tensor);
+        for (int d = 0; d < program->tensors[load.node->tensor].rank; d++) {
+            plain = plain && (program->tensors[load.node->tensor].extent[d] == 1 ||
+                              wpk_index_axis(program, load.node->index[d]) >= 0);
         }
-        bool constant = is_constant(program, load->tensor, s->plan.prepare);
-        if (!plain || (!constant && program->tensors[load->tensor].role != WPK_ROLE_INPUT)) {
+        bool constant = is_constant(program, load.node->tensor, s->plan.prepare);
+        if (!plain || (!constant && program->tensors[load.node->tensor].role != WPK_ROLE_INPUT)) {
             continue; /* what a stage of ours writes is written in a good order to begin with */
         }
         int slot = slots->pack_count++;
-        slots->pack_load[slot] = loads[i];
-        slots->pack_may[slot] = wpk_pack_reads_border(program, load->tensor)    ? WPK_PACK_NEVER
-                                : wpk_pack_reads_outside(program, load->tensor) ? WPK_PACK_EXACT
-                                                                                : WPK_PACK_ANY;
+        slots->pack_load[slot] = load.id;
+        slots->pack_may[slot] = wpk_pack_reads_border(program, load.node->tensor) ? WPK_PACK_NEVER
+                                : wpk_pack_reads_outside(program, load.node->tensor)
+                                    ? WPK_PACK_EXACT
+                                    : WPK_PACK_ANY;
         slots->pack[slot] = wpk_gene_list_add(c, false, "%s.pack.%s", group->name,
-                                              program->tensors[load->tensor].name);
+                                              program->tensors[load.node->tensor].name);
         if (!constant) {
             wpk_gene_list_choice(c, slots->pack[slot], 0, "no");
         }
-        if (!constant && slots->panel >= 0 && count_loads(program, load->tensor) == 1) {
+        if (!constant && slots->panel >= 0 && count_loads(program, load.node->tensor) == 1) {
             wpk_gene_list_choice(c, slots->pack[slot], WPK_PACK_PANEL, "panel");
         }
-        if (constant && streams(program, stage, load, machine)) {
+        if (constant && streams(program, stage, load.node, machine)) {
             wpk_gene_list_choice(c, slots->pack[slot], WPK_PACK_HALVES, "halves");
         }
         wpk_gene_list_choice(c, slots->pack[slot], 1, "yes");

@@ -7,16 +7,7 @@
 #include "ir/derive/extract.h"
 #include "ir/instruction/instruction.h"
 #include "search/back_end.h"
-
-#include <string.h>
-
-static bool no(const char **why, const char *reason)
-{
-    if (why != NULL) {
-        *why = reason;
-    }
-    return false;
-}
+#include "search/rules.h"
 
 static int64_t product(const int64_t *values, int count)
 {
@@ -34,25 +25,25 @@ static bool axes_are_legal(const struct wpk_group *group, const struct wpk_stage
     for (int a = 0; a < root->rank; a++) {
         /* one element is within one division, and a whole axis has all of them */
         if (d->tile[a] % group->align[a] != 0 && d->tile[a] > 1 && !group->whole[a]) {
-            return no(why, "a tile is not a multiple of its axis's alignment");
+            return wpk_illegal(why, "a tile is not a multiple of its axis's alignment");
         }
     }
     if (d->vec >= 0) {
         int64_t extent = root->axes[d->vec].extent, tile = d->tile[d->vec];
         if (group->align[d->vec] > 1 && group->align[d->vec] % d->lanes != 0) {
-            return no(why, "lanes would straddle the divisions of the vector axis");
+            return wpk_illegal(why, "lanes would straddle the divisions of the vector axis");
         }
         if (tile % d->lanes != 0) {
-            return no(why, "the vector axis's tile is not a multiple of the lanes");
+            return wpk_illegal(why, "the vector axis's tile is not a multiple of the lanes");
         }
         if (d->lanes > machine->lanes_min && d->lanes / 2 >= extent) {
-            return no(why, "half the lanes would do");
+            return wpk_illegal(why, "half the lanes would do");
         }
         if (tile > d->lanes && tile > extent) {
-            return no(why, "the vector axis's tile exceeds its extent");
+            return wpk_illegal(why, "the vector axis's tile exceeds its extent");
         }
         if (d->own_tail && !wpk_has_dead_vectors(extent, tile, d->lanes)) {
-            return no(why, "the last tile has no vectors past the end to leave out");
+            return wpk_illegal(why, "the last tile has no vectors past the end to leave out");
         }
     }
     return true;
@@ -62,7 +53,7 @@ static bool reduction_is_legal(const struct wpk_stage *stage, const struct wpk_d
                                const char **why)
 {
     if (d->red_count == 0) {
-        return d->unroll == 1 || no(why, "no reduction loop to unroll");
+        return d->unroll == 1 || wpk_illegal(why, "no reduction loop to unroll");
     }
     int innermost = d->red[d->red_count - 1];
     int64_t extent = stage->axes[innermost].extent;
@@ -70,10 +61,10 @@ static bool reduction_is_legal(const struct wpk_stage *stage, const struct wpk_d
         extent = d->split;
     }
     if (d->split > 0 && stage->axes[d->split_axis].extent % d->split != 0) {
-        return no(why, "the split does not divide its axis");
+        return wpk_illegal(why, "the split does not divide its axis");
     }
     if (extent % ((d->unroll > 1 || extent == d->split ? d->terms : 1) * d->unroll) != 0) {
-        return no(why, "the unrolling does not divide the innermost reduction loop");
+        return wpk_illegal(why, "the unrolling does not divide the innermost reduction loop");
     }
     return true;
 }
@@ -86,19 +77,19 @@ static bool panel_is_legal(const struct wpk_group *group, const struct wpk_stage
     for (int i = 0; i < d->order_count && d->panel; i++) {
         int a = d->inner[i];
         if (root->axes[a].extent % d->tile[a] != 0) {
-            return no(why, "a panel's tiles do not divide an axis");
+            return wpk_illegal(why, "a panel's tiles do not divide an axis");
         }
         if (group->align[a] > 1 && wpk_tile_count(root, d, a) % wpk_block_tiles(root, d, a) != 0) {
-            return no(why, "a panel's blocks do not divide an axis");
+            return wpk_illegal(why, "a panel's blocks do not divide an axis");
         }
     }
     for (int i = 0; i < WPK_PACKS_MAX && !d->panel; i++) {
         if (d->staged[i]) {
-            return no(why, "an operand is staged in panels that do not exist");
+            return wpk_illegal(why, "an operand is staged in panels that do not exist");
         }
     }
     return !d->panel || d->level == WPK_LEVEL_ROOT ||
-           no(why, "panels are in groups that are computed at the root");
+           wpk_illegal(why, "panels are in groups that are computed at the root");
 }
 
 /* Axes that some load of the stage has in another place than the last. */
@@ -106,20 +97,17 @@ static uint32_t strided_axes(const struct wpk_variant *variant, const struct wpk
 {
     const struct wpk_structure *s = variant->plan;
     const struct wpk_program *program = &variant->program;
-    int loads[WPK_LOADS_MAX];
     uint32_t axes = 0;
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
-        const struct wpk_tensor *tensor = &program->tensors[load->tensor];
-        int writer = wpk_program_writer(program, load->tensor);
+    for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
+        const struct wpk_tensor *tensor = &program->tensors[load.node->tensor];
+        int writer = wpk_program_writer(program, load.node->tensor);
         if (tensor->role == WPK_ROLE_CONSTANT || (writer >= 0 && s->plan.prepare[writer]) ||
             tensor->rank == 0 || tensor->extent[tensor->rank - 1] <= 1) {
             continue;
         }
         for (int dim = 0; dim + 1 < tensor->rank; dim++) {
             struct wpk_affine affine;
-            bool known = wpk_index_affine(program, load->index[dim], &affine);
+            bool known = wpk_index_affine(program, load.node->index[dim], &affine);
             for (int a = 0; known && a < stage->axis_count; a++) {
                 axes |= affine.coefficient[a] != 0 ? UINT32_C(1) << a : 0;
             }
@@ -183,7 +171,7 @@ static bool operands_are_legal(const struct wpk_variant *variant, int g,
     const struct wpk_stage *stage = &program->stages[member->stage];
     int load[2], in_lanes = 0;
     if (!wpk_instruction_fits(wpk_instruction_at(d->instruction), program, stage, load)) {
-        return no(why, "no instruction fits");
+        return wpk_illegal(why, "no instruction fits");
     }
     for (int i = 0; i < 2; i++) {
         const struct wpk_node *node = &program->nodes[load[i]];
@@ -195,10 +183,12 @@ static bool operands_are_legal(const struct wpk_variant *variant, int g,
         in_lanes += lanes;
         bool copied = is_copied(variant, d, g, node->tensor);
         if (!copied && (lanes || !lies_along(program, node, d->dot))) {
-            return no(why, "the terms of an instruction do not lie together: copy the operand");
+            return wpk_illegal(why,
+                               "the terms of an instruction do not lie together: copy the operand");
         }
     }
-    return in_lanes == 1 || no(why, "an instruction needs lanes along one of its operands");
+    return in_lanes == 1 ||
+           wpk_illegal(why, "an instruction needs lanes along one of its operands");
 }
 
 static bool dot_is_legal(const struct wpk_variant *variant, int g, const struct wpk_decisions *d,
@@ -208,13 +198,13 @@ static bool dot_is_legal(const struct wpk_variant *variant, int g, const struct 
         return true;
     }
     if (!wpk_genes_has_back_end(variant, WPK_BACK_END_c)) {
-        return no(why, "the back end c alone prints instructions");
+        return wpk_illegal(why, "the back end c alone prints instructions");
     }
     if (d->red[d->red_count - 1] != d->dot) {
-        return no(why, "the terms of an instruction are of the innermost reduction loop");
+        return wpk_illegal(why, "the terms of an instruction are of the innermost reduction loop");
     }
     if (d->vec < 0 || d->lanes < 4) {
-        return no(why, "an instruction needs lanes");
+        return wpk_illegal(why, "an instruction needs lanes");
     }
     return operands_are_legal(variant, g, d, why);
 }
@@ -229,7 +219,7 @@ bool wpk_back_end_is_legal(const struct wpk_variant *variant, const struct wpk_c
         wpk_genes_read(variant, candidate, g, &d);
         legal = legal && (d.dot < 0 || wpk_genes_back_end(variant, candidate) == WPK_BACK_END_c);
     }
-    return legal || no(why, "the back end c alone prints instructions");
+    return legal || wpk_illegal(why, "the back end c alone prints instructions");
 }
 
 /* Loads and arithmetic of one definition. Values of the group's members are in registers. */
@@ -401,7 +391,8 @@ bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_spac
         return false;
     }
     if (s->tight[g]) {
-        return is_least(variant, g, d) || no(why, "only the smallest tiles are legal here");
+        return is_least(variant, g, d) ||
+               wpk_illegal(why, "only the smallest tiles are legal here");
     }
     wpk_decisions_tile(variant, options, g, d, &tile);
     return options->target.rules->legal(machine, &tile, why);
@@ -459,19 +450,20 @@ static bool region_is_legal(const struct wpk_variant *variant, const struct wpk_
     for (int a = 0; a < stage->rank; a++) {
         int64_t tile = d[g].tile[a], extent = entry->extent[a], least = entry->least[a];
         if (tile > extent && stage->axes[a].extent > 1) {
-            return no(why, "a tile exceeds what is needed of it where it is computed");
+            return wpk_illegal(why, "a tile exceeds what is needed of it where it is computed");
         }
         if (wpk_has_block_loop(stage, &d[g], a) &&
             tile * wpk_block_tiles(stage, &d[g], a) > extent) {
-            return no(why, "a block exceeds what is needed of it where it is computed");
+            return wpk_illegal(why, "a block exceeds what is needed of it where it is computed");
         }
         /* what is written out has a number of iterations */
         if (group->whole[a] && !d[g].roll && stage->axes[a].extent > 1 && least != extent) {
-            return no(why, "an axis that is unrolled whole is not needed as much everywhere");
+            return wpk_illegal(why,
+                               "an axis that is unrolled whole is not needed as much everywhere");
         }
         /* members are computed for whole tiles: their reads cannot be guarded */
         if (members && least < extent && tile > 1 && (tile > least || group->align[a] > 1)) {
-            return no(why, "a tile exceeds what is needed of it at a tail");
+            return wpk_illegal(why, "a tile exceeds what is needed of it at a tail");
         }
         computed *= (double)extent;
         needed *= (double)stage->axes[a].extent;
@@ -482,7 +474,8 @@ static bool region_is_legal(const struct wpk_variant *variant, const struct wpk_
         int64_t block = d[g].level == WPK_LEVEL_TILE ? 1 : wpk_block_tiles(outer, at, a);
         computed *= (double)((tiles + block - 1) / block);
     }
-    return computed <= machine->recomputed_max * needed || no(why, "computed too many times over");
+    return computed <= machine->recomputed_max * needed ||
+           wpk_illegal(why, "computed too many times over");
 }
 
 static bool has_any_block(const struct wpk_stage *root, const struct wpk_decisions *d)
@@ -505,17 +498,17 @@ static bool place_is_legal(const struct wpk_variant *variant, const struct wpk_d
     int at = d[g].at_group;
     const struct wpk_stage *root = &variant->program.stages[plan->group[at].root];
     if (d[g].level == WPK_LEVEL_BLOCK && !has_any_block(root, &d[at])) {
-        return no(why, "computed inside block loops that do not exist");
+        return wpk_illegal(why, "computed inside block loops that do not exist");
     }
     if (d[g].level == WPK_LEVEL_TILE && d[at].order_count == 0) {
-        return no(why, "computed inside tile loops that do not exist");
+        return wpk_illegal(why, "computed inside tile loops that do not exist");
     }
     if (d[g].level == WPK_LEVEL_TILE && d[at].panel) {
-        return no(why, "computed inside tile loops, and the panels are outside of them");
+        return wpk_illegal(why, "computed inside tile loops, and the panels are outside of them");
     }
     for (int h = 0; h < plan->group_count; h++) {
         if (plan->feeds[g][h] && !encloses(d, at, d[g].level, h)) {
-            return no(why, "computed where not all of its readers are");
+            return wpk_illegal(why, "computed where not all of its readers are");
         }
     }
     return true;
@@ -539,7 +532,7 @@ bool wpk_placement_is_legal(const struct wpk_variant *variant,
         }
     }
     if (placed && wpk_decisions_nest(variant, options, d, &nest) != WPK_OK) {
-        return no(why, "too many loops");
+        return wpk_illegal(why, "too many loops");
     }
     for (int g = 0; g < s->plan.group_count && placed; g++) {
         if (d[g].level != WPK_LEVEL_ROOT &&

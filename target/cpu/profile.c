@@ -4,7 +4,6 @@
 #include "search/reuse.h"
 
 #include <math.h>
-#include <string.h>
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
@@ -144,12 +143,9 @@ static double count_operand_traffic(const struct wpk_variant *variant,
 {
     const struct wpk_structure *s = variant->plan;
     const struct wpk_stage *stage = wpk_contraction_of(variant, &s->plan.group[g]);
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(&variant->program, stage, loads, WPK_LOADS_MAX);
     double sum = 0;
-    for (int i = 0; i < count; i++) {
-        sum += count_traffic(variant, d, g, &variant->program.nodes[loads[i]],
-                             machine->cache_bytes[0] / 2);
+    for (struct wpk_loads load = wpk_loads_of(&variant->program, stage); wpk_loads_next(&load);) {
+        sum += count_traffic(variant, d, g, load.node, machine->cache_bytes[0] / 2);
     }
     return sum;
 }

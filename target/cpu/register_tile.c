@@ -64,8 +64,6 @@ bool wpk_register_window_find(const struct wpk_variant *variant, int g, int vec,
     const struct wpk_group *group = &s->plan.group[g];
     const struct wpk_member *member = &group->member[group->contraction];
     const struct wpk_stage *stage = &program->stages[member->stage];
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
     int64_t sizes[WPK_AXES_MAX];
     bool lanes[WPK_AXES_MAX], found = false;
     for (int a = 0; a < stage->rank; a++) {
@@ -73,8 +71,8 @@ bool wpk_register_window_find(const struct wpk_variant *variant, int g, int vec,
         sizes[a] = root < 0 ? 1 : tile[root];
         lanes[a] = root >= 0 && root == vec;
     }
-    for (int i = 0; i < count && !found; i++) {
-        found = find_window(program, stage, member, &program->nodes[loads[i]], sizes, lanes, out);
+    for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load) && !found;) {
+        found = find_window(program, stage, member, load.node, sizes, lanes, out);
     }
     return found;
 }

@@ -110,14 +110,6 @@ static void describe(const struct wpk_device *device, struct wpk_machine *out)
     out->code_bytes_max = out->l1i_bytes / 2; /* tails and other groups have code, too */
 }
 
-static bool no(const char **why, const char *reason)
-{
-    if (why != NULL) {
-        *why = reason;
-    }
-    return false;
-}
-
 /* Bytes of a tile's instructions, and the time that Halide and LLVM take for them on a core of
  * Zen 4: least squares of the logarithms over 694 builds of matrix products, convolutions that are
  * none of the bench's, depthwise ones, pools, rows and pointwise operators, for SSE4.1, AVX2 and
@@ -139,19 +131,19 @@ static bool legal(const struct wpk_machine *machine, const struct wpk_tile *tile
 {
     bool least = tile->statements <= tile->least && tile->copies;
     if (code_bytes(tile) > (double)machine->code_bytes_max && !least) {
-        return no(why, "more code than a loop should have");
+        return wpk_illegal(why, "more code than a loop should have");
     }
     if (build_seconds(tile) > BUILD_MAX && !least) {
-        return no(why, "it would take too long to build");
+        return wpk_illegal(why, "it would take too long to build");
     }
     if (tile->copies && tile->statements > COPIES_MAX && !least) {
-        return no(why, "too many unrolled copies");
+        return wpk_illegal(why, "too many unrolled copies");
     }
     if (tile->reuses && tile->accumulators + tile->vectors + 1 > machine->registers) {
-        return no(why, "the accumulators do not fit the registers");
+        return wpk_illegal(why, "the accumulators do not fit the registers");
     }
     return tile->unrolled <= UNROLLED_FMA_MAX ||
-           no(why, "the innermost reduction loop is unrolled too far");
+           wpk_illegal(why, "the innermost reduction loop is unrolled too far");
 }
 
 /* Every step of a reduction loads `vectors` vectors of one operand and broadcasts `points` elements

@@ -38,28 +38,23 @@ static bool is_part(const struct wpk_c_kernel *k, int atom)
 
 /* ---- where tensors lie */
 
-static const struct wpk_nest_entry *entry_of(const struct wpk_c_kernel *k, int tensor)
-{
-    return &k->nest->entry[k->entry_of[wpk_program_writer(k->program, tensor)]];
-}
-
 static bool is_placed(const struct wpk_c_kernel *k, int tensor)
 {
     if (k->program->tensors[tensor].role != WPK_ROLE_INTERMEDIATE) {
         return false;
     }
-    const struct wpk_nest_place *place = &entry_of(k, tensor)->place;
+    const struct wpk_nest_place *place = &wpk_c_entry_of(k, tensor)->place;
     return place->entry >= 0 && place->loop >= 0;
 }
 
 bool wpk_cuda_is_shared(const struct wpk_c_kernel *k, int tensor)
 {
-    return is_placed(k, tensor) && entry_of(k, tensor)->scope == WPK_SCOPE_SHARED;
+    return is_placed(k, tensor) && wpk_c_entry_of(k, tensor)->scope == WPK_SCOPE_SHARED;
 }
 
 bool wpk_cuda_is_private(const struct wpk_c_kernel *k, int tensor)
 {
-    return is_placed(k, tensor) && entry_of(k, tensor)->scope != WPK_SCOPE_SHARED;
+    return is_placed(k, tensor) && wpk_c_entry_of(k, tensor)->scope != WPK_SCOPE_SHARED;
 }
 
 void wpk_cuda_share(struct wpk_c_kernel *k, int tensor, int64_t elements)

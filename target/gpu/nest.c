@@ -15,7 +15,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static void print_loops(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, int i,
                         const struct wpk_cuda_iteration *space);
@@ -58,7 +57,7 @@ static void print_placed(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, 
     if (box == NULL) {
         return;
     }
-    wpk_cuda_open_block(k);
+    wpk_c_open(&k->text);
     for (int e = d->entry + 1; e < count; e++) {
         shares = shares || (wpk_cuda_is_placed(&k->nest->entry[e], d, i) && is_shared(k, e));
     }
@@ -75,7 +74,7 @@ static void print_placed(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, 
     }
     print_loops(k, d, i + 1, space);
     wpk_c_storage_end(k, first);
-    wpk_cuda_close_block(k);
+    wpk_c_close(&k->text);
     free(box);
 }
 
@@ -97,17 +96,6 @@ static int new_variable(struct wpk_c_kernel *k, const char *axis, int64_t high)
     char name[WPK_FORM_NAME_MAX];
     snprintf(name, sizeof(name), "n%d_%.20s", k->text.name_count++, axis);
     return wpk_form_variable(&k->forms, name, 0, high);
-}
-
-static const char *name_of(const struct wpk_c_kernel *k, int atom)
-{
-    return k->forms.atom[atom].name;
-}
-
-static void advance(struct wpk_c_kernel *k, struct wpk_form *at, int atom, int64_t factor)
-{
-    struct wpk_form step = wpk_form_atom(atom, factor);
-    *at = wpk_form_add(&k->forms, at, &step, 1);
 }
 
 static void print_unrolled(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, int i,
@@ -151,12 +139,12 @@ static void print_serial(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, 
     k->launch->repeats += repeats;
     if (whole > 1) {
         int v = new_variable(k, d->stage->axes[loop->axis].name, whole - 1);
-        wpk_c_line(&k->text, "for (i32 %s = 0; %s < %" PRId64 "; %s++) {", name_of(k, v),
-                   name_of(k, v), whole, name_of(k, v));
+        wpk_c_line(&k->text, "for (i32 %s = 0; %s < %" PRId64 "; %s++) {", wpk_c_atom_name(k, v),
+                   wpk_c_atom_name(k, v), whole, wpk_c_atom_name(k, v));
         k->text.depth++;
-        advance(k, &inner->at[loop->axis], v, loop->step);
+        wpk_c_advance(k, &inner->at[loop->axis], v, loop->step);
         print_iteration(k, d, i, inner);
-        wpk_cuda_close_block(k);
+        wpk_c_close(&k->text);
     } else if (whole == 1) {
         print_iteration(k, d, i, inner);
     }
@@ -227,7 +215,7 @@ static void step_ahead(struct wpk_c_kernel *k, const struct wpk_cuda_definition 
         if (ahead->first < ahead->last && !wpk_form_is_number(&at)) {
             int v = new_variable(k, d->stage->axes[loop->axis].name, count - 1);
             wpk_c_indent(&k->text);
-            wpk_c_put(&k->text, "const i32 %s = ", name_of(k, v));
+            wpk_c_put(&k->text, "const i32 %s = ", wpk_c_atom_name(k, v));
             wpk_c_put_form(&k->text, &at);
             wpk_c_put(&k->text, ";\n");
             at = wpk_form_atom(v, 1);
@@ -242,7 +230,7 @@ static struct wpk_c_box *begin_ahead(struct wpk_c_kernel *k, struct wpk_cuda_def
                                      const struct ahead *ahead, const struct wpk_form *n,
                                      struct wpk_cuda_iteration *space)
 {
-    wpk_cuda_open_block(k);
+    wpk_c_open(&k->text);
     step_ahead(k, d, ahead, n, space);
     k->launch->depth = ahead->depth;
     k->launch->buffer = wpk_form_modulo(&k->forms, n, ahead->depth);
@@ -252,7 +240,7 @@ static struct wpk_c_box *begin_ahead(struct wpk_c_kernel *k, struct wpk_cuda_def
 static void end_ahead(struct wpk_c_kernel *k, struct wpk_c_box *box, int first)
 {
     wpk_c_storage_end(k, first);
-    wpk_cuda_close_block(k);
+    wpk_c_close(&k->text);
     free(box);
 }
 
@@ -297,8 +285,8 @@ static void commit(struct wpk_c_kernel *k, const struct ahead *ahead)
 static int open_loop(struct wpk_c_kernel *k, const char *name, int64_t from, int64_t count)
 {
     int v = new_variable(k, name, count - 1);
-    wpk_c_line(&k->text, "for (i32 %s = %" PRId64 "; %s < %" PRId64 "; %s++) {", name_of(k, v),
-               from, name_of(k, v), count, name_of(k, v));
+    wpk_c_line(&k->text, "for (i32 %s = %" PRId64 "; %s < %" PRId64 "; %s++) {",
+               wpk_c_atom_name(k, v), from, wpk_c_atom_name(k, v), count, wpk_c_atom_name(k, v));
     k->text.depth++;
     return v;
 }
@@ -316,7 +304,7 @@ static void print_pipeline(struct wpk_c_kernel *k, struct wpk_cuda_definition *d
     struct wpk_form n = wpk_form_atom(open_loop(k, "early", 0, early), 1);
     print_stage(k, d, ahead, &n, true, space);
     commit(k, ahead);
-    wpk_cuda_close_block(k);
+    wpk_c_close(&k->text);
     int now = open_loop(k, "now", 0, ahead->iterations);
     n = wpk_form_atom(now, 1);
     if (ahead->async) {
@@ -324,18 +312,20 @@ static void print_pipeline(struct wpk_c_kernel *k, struct wpk_cuda_definition *d
                    early - 1);
     }
     wpk_cuda_put_barrier(k);
-    wpk_c_line(&k->text, "if (%s < %" PRId64 ") {", name_of(k, now), ahead->iterations - early);
+    wpk_c_line(&k->text, "if (%s < %" PRId64 ") {", wpk_c_atom_name(k, now),
+               ahead->iterations - early);
     k->text.depth++;
     int later = new_variable(k, "later", ahead->iterations - 1);
-    wpk_c_line(&k->text, "const i32 %s = %s + %d;", name_of(k, later), name_of(k, now), early);
+    wpk_c_line(&k->text, "const i32 %s = %s + %d;", wpk_c_atom_name(k, later),
+               wpk_c_atom_name(k, now), early);
     struct wpk_form next = wpk_form_atom(later, 1);
     print_stage(k, d, ahead, &next, true, space);
-    wpk_cuda_close_block(k);
+    wpk_c_close(&k->text);
     commit(k, ahead);
     k->launch->repeats++;
     print_stage(k, d, ahead, &n, false, space);
     k->launch->repeats--;
-    wpk_cuda_close_block(k);
+    wpk_c_close(&k->text);
     k->launch->wrote = true;
 }
 
@@ -357,18 +347,18 @@ static void print_block_loop(struct wpk_c_kernel *k, struct wpk_cuda_definition 
     }
     int v = new_variable(k, d->stage->axes[loop->axis].name, rest / unit);
     wpk_c_indent(&k->text);
-    wpk_c_put(&k->text, "const i32 %s = ", name_of(k, v));
+    wpk_c_put(&k->text, "const i32 %s = ", wpk_c_atom_name(k, v));
     if (rest % step != 0) {
         wpk_c_put(&k->text,
                   "wpk_least(%" PRId64 " * ((i32)blockIdx.x / %" PRId64 " %% %" PRId64 "), %" PRId64
                   ");\n",
                   step / unit, d->inside[i], d->most[i], rest / unit);
-        advance(k, &inner.at[loop->axis], v, unit);
+        wpk_c_advance(k, &inner.at[loop->axis], v, unit);
     } else {
         k->forms.atom[v].high = d->most[i] - 1;
         wpk_c_put(&k->text, "(i32)blockIdx.x / %" PRId64 " %% %" PRId64 ";\n", d->inside[i],
                   d->most[i]);
-        advance(k, &inner.at[loop->axis], v, step);
+        wpk_c_advance(k, &inner.at[loop->axis], v, step);
     }
     print_iteration(k, d, i, &inner);
 }
@@ -396,7 +386,8 @@ static void print_thread_loop(struct wpk_c_kernel *k, struct wpk_cuda_definition
     }
     *inner = *space;
     inner->span[loop->axis] = loop->step;
-    advance(k, &inner->at[loop->axis], wpk_cuda_part(k, d->inside[i], d->most[i]), loop->step);
+    wpk_c_advance(k, &inner->at[loop->axis], wpk_cuda_part(k, d->inside[i], d->most[i]),
+                  loop->step);
     bool first = d->shares && !d->update; /* values of its own: there may be more */
     if (d->most[i] * loop->step > space->span[loop->axis] && !first) {
         struct wpk_form end = wpk_form_scale(&space->at[loop->axis], 1, space->span[loop->axis]);
@@ -410,7 +401,7 @@ static void print_thread_loop(struct wpk_c_kernel *k, struct wpk_cuda_definition
     print_iteration(k, d, i, inner);
     k->launch->threads_depth--;
     if (idle) {
-        wpk_cuda_close_block(k);
+        wpk_c_close(&k->text);
     }
     free(inner);
 }

@@ -60,8 +60,7 @@ static void take_parts(struct wpk_c_kernel *k, const struct wpk_stage *stage, en
     for (int64_t i = 0; i < cells; i++) {
         join(k, stage, dtype, i, threads);
     }
-    k->text.depth--;
-    wpk_c_line(&k->text, "}");
+    wpk_c_close(&k->text);
 }
 
 /* The block's ticket, which all of its threads see: the last one goes on. */
@@ -98,9 +97,9 @@ void wpk_cuda_join_parts(struct wpk_c_kernel *k, const struct wpk_cuda_definitio
     wpk_cuda_put_owner(k, d);
     wpk_c_put(&k->text, ");\n");
     leave_part(k, d->stage->output, cells, owners);
-    wpk_cuda_close_block(k);
+    wpk_c_close(&k->text);
     take_ticket(k);
-    wpk_cuda_open_block(k);
+    wpk_c_open(&k->text);
     wpk_c_indent(&k->text);
     wpk_c_put(&k->text,
               "const %s *from = (const %s *)parts + ((i32)blockIdx.x %% %" PRId64 " * %" PRId64
@@ -109,6 +108,6 @@ void wpk_cuda_join_parts(struct wpk_c_kernel *k, const struct wpk_cuda_definitio
     wpk_cuda_put_owner(k, d);
     wpk_c_put(&k->text, ");\n");
     take_parts(k, d->stage, dtype, cells, owners);
-    wpk_cuda_close_block(k);
+    wpk_c_close(&k->text);
     launch->pending = false;
 }

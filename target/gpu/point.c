@@ -4,18 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void wpk_cuda_open_block(struct wpk_c_kernel *k)
-{
-    wpk_c_line(&k->text, "{");
-    k->text.depth++;
-}
-
-void wpk_cuda_close_block(struct wpk_c_kernel *k)
-{
-    k->text.depth--;
-    wpk_c_line(&k->text, "}");
-}
-
 void wpk_cuda_put_barrier(struct wpk_c_kernel *k)
 {
     if (k->launch->awaited) {
@@ -115,7 +103,7 @@ static bool print_together(struct wpk_c_kernel *k, const struct wpk_cuda_definit
         return false;
     }
     put_guards(k, d, space);
-    wpk_cuda_open_block(k);
+    wpk_c_open(&k->text);
     wpk_cuda_begin_fetch(k, d, axis, space->at);
     for (int lane = 0; lane < WPK_CUDA_VECTOR; lane++) {
         wpk_c_point_begin(k, d->stage, 1, &point);
@@ -133,7 +121,7 @@ static bool print_together(struct wpk_c_kernel *k, const struct wpk_cuda_definit
     }
     wpk_c_put(&k->text, ")");
     wpk_c_end(&k->text);
-    wpk_cuda_close_block(k);
+    wpk_c_close(&k->text);
     return true;
 }
 
@@ -143,14 +131,14 @@ static void print_four(struct wpk_c_kernel *k, const struct wpk_cuda_definition 
 {
     struct wpk_form at[WPK_AXES_MAX];
     memcpy(at, space->at, sizeof(at));
-    wpk_cuda_open_block(k);
+    wpk_c_open(&k->text);
     wpk_cuda_begin_fetch(k, d, axis, at);
     for (int lane = 0; lane < WPK_CUDA_VECTOR; lane++) {
         wpk_c_print_point(k, d->stage, d->update, at);
         at[axis].constant++;
     }
     wpk_cuda_end_fetch(k);
-    wpk_cuda_close_block(k);
+    wpk_c_close(&k->text);
 }
 
 void wpk_cuda_print_lanes(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d, int i,

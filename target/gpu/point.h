@@ -53,10 +53,6 @@ bool wpk_cuda_has_parts(const struct wpk_cuda_definition *d);
 bool wpk_cuda_is_placed(const struct wpk_nest_entry *entry, const struct wpk_cuda_definition *d,
                         int i);
 
-/* Print "{" or "}", and indent by it. */
-void wpk_cuda_open_block(struct wpk_c_kernel *k);
-void wpk_cuda_close_block(struct wpk_c_kernel *k);
-
 /* Print a barrier of the block's threads: what was written to shared memory is there then. */
 void wpk_cuda_put_barrier(struct wpk_c_kernel *k);
 

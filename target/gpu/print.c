@@ -300,14 +300,6 @@ static void print_pass(struct printer *p)
     }
 }
 
-static void drop_storages(struct wpk_c_storage **storage, int *count)
-{
-    for (int i = 0; i < *count; i++) {
-        free(storage[i]);
-    }
-    *count = 0;
-}
-
 /* The first pass finds the threads of each launch, and how each storage is used. */
 static void print(struct printer *p)
 {
@@ -351,8 +343,8 @@ static wpk_err print_kernel(struct wpk_c_kernel *k, bool can_async, struct wpk_c
         err = wpk_buf_status(&p->module);
         err = err == WPK_OK ? wpk_buf_status(out) : err;
     }
-    drop_storages(k->storage, &k->storage_count);
-    drop_storages(k->surveyed, &k->surveyed_count);
+    wpk_c_storage_drop(k->storage, &k->storage_count);
+    wpk_c_storage_drop(k->surveyed, &k->surveyed_count);
     wpk_forms_fini(&k->forms);
     wpk_buf_fini(&p->body);
     wpk_buf_fini(&p->module);

@@ -3,8 +3,6 @@
 
 #include "target/gpu/print.h"
 
-#include <string.h>
-
 /* The loop that is unrolled or in lanes over all that is needed of an axis, which is not as much in
  * every iteration of the loops around; -1: none. */
 static int find_uncut(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,

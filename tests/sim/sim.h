@@ -23,6 +23,7 @@
 #include "common/crypto.h"
 #include "common/rng.h"
 #include "coordinator/effects/executor.h"
+#include "tests/clock_fake.h"
 #include "tests/sim/sim_queue.h"
 
 #define WPK_SIM_WORKERS_MAX 40

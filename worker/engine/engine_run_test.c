@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Timing: duels, the device that is another engine's, a runner that hangs. */
+#include "tests/engine_bench.h"
 #include "worker/engine/engine_state.h"
-#include "worker/fixture/bench.h"
 
 #include "worker/runner/runner_ops.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trials: what becomes of each, what is remembered, and what dies on the way. */
+#include "tests/engine_bench.h"
 #include "worker/engine/engine_state.h"
-#include "worker/fixture/bench.h"
 
 #include "common/fs.h"
 

@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define CONSTRUCT_DEFAULT 8
 #define CANDIDATES_SIZE_MAX ((size_t)64 << 20)

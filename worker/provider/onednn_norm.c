@@ -117,7 +117,6 @@ static void take_per_column(const struct wpk_program *program, const struct wpk_
 struct norm_parts {
     const struct wpk_program *program;
     bool has_root;
-    int sum_tensor; /* of a reduction met on the way; -1: none */
     double epsilon;
 };
 
@@ -134,9 +133,6 @@ static void look_at_part(const struct wpk_program *program, int node, void *user
         if (wpk_onednn_literal(program, n->arg[side], &value) && value > 0 && value < EPSILON_MAX) {
             parts->epsilon = value;
         }
-    }
-    if (reduced_by(program, n, WPK_REDUCE_SUM) != NULL) {
-        parts->sum_tensor = n->tensor;
     }
 }
 
@@ -190,7 +186,7 @@ bool wpk_onednn_match_layernorm(const struct wpk_program *program, const struct 
         return false;
     }
     for (int side = 0; side < (n->op == WPK_BINARY_MUL ? 2 : 1); side++) {
-        struct norm_parts parts = {.sum_tensor = -1};
+        struct norm_parts parts = {0};
         int x = match_centred(program, stage, n->arg[side]);
         look_for_root(program, n->arg[1 - side], &parts);
         if (x >= 0 && parts.has_root) {

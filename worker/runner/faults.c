@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define POINTS_MAX 512
 #define ITERATIONS_MAX 3e7 /* of one fault on one set: tens of milliseconds */

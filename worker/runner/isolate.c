@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 /* Other architectures' system calls (32-bit, x32) are refused whole: their numbers differ. So are
  * rings of system calls: a socket could be asked for there, unseen. */

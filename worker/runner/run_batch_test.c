@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batches on a machine that drifts and scatters as the test says, by a clock turned by hand. */
 #include "common/rng.h"
+#include "tests/clock_fake.h"
 #include "worker/runner/run_batch.h"
 
 #include <setjmp.h>

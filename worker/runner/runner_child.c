@@ -5,7 +5,6 @@
 #include "common/log.h"
 #include "worker/runner/runner.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

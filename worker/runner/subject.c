@@ -2,9 +2,7 @@
 #include "worker/runner/subject.h"
 
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A lease whose trial waits for the device: a real engine and a real lock, and a fake clock. */
-#include "common/clock.h"
+#include "tests/clock_fake.h"
+#include "tests/engine_bench.h"
 #include "worker/engine/engine_state.h"
-#include "worker/fixture/bench.h"
 #include "worker/session/holding_item.h"
 
 #include <setjmp.h>

@@ -7,7 +7,6 @@
 #include "ir/reference/direct.h"
 #include "ir/reference/reference.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -205,14 +205,13 @@ static double count_terms(const struct wpk_program *program, int tensor)
     double most = 1;
     for (int s = 0; s < program->stage_count; s++) {
         const struct wpk_stage *stage = &program->stages[s];
-        int loads[WPK_LOADS_MAX];
         double terms = 1;
         for (int a = stage->rank; a < stage->axis_count; a++) {
             terms *= (double)stage->axes[a].extent;
         }
-        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count && stage->reduction == WPK_REDUCE_SUM; i++) {
-            most = program->nodes[loads[i]].tensor == tensor ? fmax(most, terms) : most;
+        for (struct wpk_loads load = wpk_loads_of(program, stage);
+             wpk_loads_next(&load) && stage->reduction == WPK_REDUCE_SUM;) {
+            most = load.node->tensor == tensor ? fmax(most, terms) : most;
         }
     }
     return most;

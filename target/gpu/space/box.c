@@ -26,14 +26,12 @@ static const struct wpk_node *find_window(const struct wpk_program *program, int
 
 bool wpk_cuda_is_windowed(const struct wpk_program *program, int sum, int axis)
 {
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, &program->stages[sum], loads, WPK_LOADS_MAX);
     bool windowed = false;
-    for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
-        const struct wpk_node *load = &program->nodes[loads[l]];
-        int writer = wpk_program_writer(program, load->tensor);
+    for (struct wpk_loads load = wpk_loads_of(program, &program->stages[sum]);
+         wpk_loads_next(&load);) {
+        int writer = wpk_program_writer(program, load.node->tensor);
         windowed = windowed || (writer >= 0 && find_window(program, writer) != NULL &&
-                                wpk_contraction_uses_axis(program, load, axis));
+                                wpk_contraction_uses_axis(program, load.node, axis));
     }
     return windowed;
 }

@@ -31,11 +31,10 @@ void wpk_cuda_read_machine(const struct wpk_space *space, struct wpk_cuda_machin
 static bool loads_tensor(const struct wpk_program *program, const struct wpk_cuda_group *group,
                          int tensor, const struct wpk_node **out)
 {
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, &program->stages[group->sum], loads, WPK_LOADS_MAX);
-    for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
-        if (program->nodes[loads[l]].tensor == tensor) {
-            *out = &program->nodes[loads[l]];
+    for (struct wpk_loads load = wpk_loads_of(program, &program->stages[group->sum]);
+         wpk_loads_next(&load);) {
+        if (load.node->tensor == tensor) {
+            *out = load.node;
             return true;
         }
     }
@@ -393,13 +392,11 @@ static double stored_bytes(const struct wpk_stage *root, const struct wpk_cuda_g
 /* The share of an operand's elements that lie in memory: a gathered one has some several times. */
 static double stored_share(const struct wpk_program *program, const struct wpk_stage *copy)
 {
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, copy, loads, WPK_LOADS_MAX);
     double stored = 0;
-    for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
-        stored += (double)wpk_tensor_elements(&program->tensors[program->nodes[loads[l]].tensor]);
+    for (struct wpk_loads load = wpk_loads_of(program, copy); wpk_loads_next(&load);) {
+        stored += (double)wpk_tensor_elements(&program->tensors[load.node->tensor]);
     }
-    return fmin(1, stored / wpk_cuda_group_points(copy));
+    return fmin(1, stored / wpk_stage_points(copy));
 }
 
 /* Cycles until memory has handed out what the blocks of a wave read, each row and column of a tile
@@ -427,7 +424,7 @@ static double dram_cycles(const struct wpk_program *program, const struct wpk_cu
         read *=
             wpk_contraction_uses_axis(program, load, group->j) ? columns * (double)t->block[1] : 1;
         bytes += read;
-        all += share * wpk_cuda_group_points(copy);
+        all += share * wpk_stage_points(copy);
     }
     if (t->parts > 1) { /* each block leaves its part, which the last one reads */
         bytes += wave * 2 * (double)(t->block[0] * t->block[1]) * sizeof(float);

@@ -27,15 +27,6 @@ int64_t wpk_cuda_tiles_along(const struct wpk_stage *root, const struct wpk_cuda
     return (root->axes[axis].extent + group->tile[axis] - 1) / group->tile[axis];
 }
 
-double wpk_cuda_group_points(const struct wpk_stage *stage)
-{
-    double points = 1;
-    for (int a = 0; a < stage->axis_count; a++) {
-        points *= (double)stage->axes[a].extent;
-    }
-    return points;
-}
-
 /* ---- normalizing */
 
 /* The pointwise stage that computes on with the reduction's result in its registers, or -1. */
@@ -59,7 +50,7 @@ static int find_sum(const struct wpk_program *program, int root)
     for (int s = 0; s < root; s++) {
         bool reduces = program->stages[s].reduction != WPK_REDUCE_NONE &&
                        wpk_cuda_transform_root(program, s) < 0;
-        double points = wpk_cuda_group_points(&program->stages[s]);
+        double points = wpk_stage_points(&program->stages[s]);
         if (reduces && points > most && find_reader(program, s) == root) {
             found = s;
             most = points;
@@ -147,13 +138,13 @@ static bool is_copy(const struct wpk_program *program, int tensor)
 static int find_operand(const struct wpk_program *program, int s)
 {
     bool prepare[WPK_STAGES_MAX];
-    int loads[WPK_LOADS_MAX], found = -1;
-    int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
+    int found = -1;
     wpk_program_mark_prepare(program, prepare);
-    for (int l = 0; l < count && l < WPK_LOADS_MAX && found < 0; l++) {
-        int tensor = program->nodes[loads[l]].tensor, writer = wpk_program_writer(program, tensor);
+    for (struct wpk_loads it = wpk_loads_of(program, &program->stages[s]);
+         wpk_loads_next(&it) && found < 0;) {
+        int tensor = it.node->tensor, writer = wpk_program_writer(program, tensor);
         bool prepared = writer >= 0 && prepare[writer];
-        found = prepared || !is_copy(program, tensor) ? loads[l] : -1;
+        found = prepared || !is_copy(program, tensor) ? it.id : -1;
     }
     return found;
 }
@@ -161,10 +152,9 @@ static int find_operand(const struct wpk_program *program, int s)
 /* How many loads of the reduction do not depend on the axis: a tile along it reads them once. */
 static int count_reuse(const struct wpk_program *program, const struct wpk_stage *sum, int axis)
 {
-    int loads[WPK_LOADS_MAX], reuse = 0;
-    int count = wpk_stage_loads(program, sum, loads, WPK_LOADS_MAX);
-    for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
-        reuse += !wpk_contraction_uses_axis(program, &program->nodes[loads[l]], axis);
+    int reuse = 0;
+    for (struct wpk_loads load = wpk_loads_of(program, sum); wpk_loads_next(&load);) {
+        reuse += !wpk_contraction_uses_axis(program, load.node, axis);
     }
     return reuse;
 }
@@ -243,10 +233,9 @@ static double times_read(const struct wpk_program *program, int s, const double 
 {
     double times = 0;
     for (int r = s + 1; r < program->stage_count; r++) {
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, &program->stages[r], loads, WPK_LOADS_MAX);
-        for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
-            bool reads = program->nodes[loads[l]].tensor == program->stages[s].output;
+        for (struct wpk_loads load = wpk_loads_of(program, &program->stages[r]);
+             wpk_loads_next(&load);) {
+            bool reads = load.node->tensor == program->stages[s].output;
             times += reads ? computed[r] : 0;
         }
     }
@@ -439,7 +428,7 @@ static wpk_err find_backwards(const struct wpk_program *program, struct wpk_cuda
     for (int s = program->stage_count - 1; s >= 0; s--) {
         const struct wpk_stage *stage = &program->stages[s];
         enum wpk_role role = program->tensors[stage->output].role;
-        double points = wpk_cuda_group_points(stage);
+        double points = wpk_stage_points(stage);
         computed[s] = points;
         if (prepare[s]) {
             out->group_of[s] = WPK_CUDA_PREPARED;
@@ -497,16 +486,15 @@ static bool stays_in_row(const struct wpk_program *program, const struct wpk_cud
                          int tensor, const struct wpk_cuda_group *reader, int row_axes)
 {
     for (int s = 0; s < program->stage_count; s++) {
-        int loads[WPK_LOADS_MAX], g = all->group_of[s];
-        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
-        for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
-            const struct wpk_node *load = &program->nodes[loads[l]];
-            bool same = load->outside < 0 && program->stages[s].rank >= row_axes;
-            if (load->tensor != tensor) {
+        int g = all->group_of[s];
+        for (struct wpk_loads load = wpk_loads_of(program, &program->stages[s]);
+             wpk_loads_next(&load);) {
+            bool same = load.node->outside < 0 && program->stages[s].rank >= row_axes;
+            if (load.node->tensor != tensor) {
                 continue;
             }
             for (int d = 0; d < row_axes && same; d++) {
-                same = wpk_index_axis(program, load->index[d]) == d;
+                same = wpk_index_axis(program, load.node->index[d]) == d;
             }
             bool inside = g >= 0 && (&all->group[g] == reader || reader->in_row[g]);
             /* an inlined stage passes the row on to its readers */

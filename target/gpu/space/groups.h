@@ -98,9 +98,6 @@ wpk_err wpk_cuda_groups_normalize(struct wpk_program *program, bool strict);
 wpk_err wpk_cuda_groups_find(const struct wpk_program *program, bool strict,
                              struct wpk_cuda_groups *out);
 
-/* The number of times that the stage's expression is computed without its readers' loops: its
- * points times the terms of its reduction. */
-double wpk_cuda_group_points(const struct wpk_stage *stage);
 
 /* The number of tiles along an axis of a root that ends transforms. */
 int64_t wpk_cuda_tiles_along(const struct wpk_stage *root, const struct wpk_cuda_group *group,

@@ -14,16 +14,13 @@ static bool find_needed(const struct wpk_program *program, int s, const int64_t 
 {
     const struct wpk_stage *stage = &program->stages[s];
     const int64_t origin[WPK_AXES_MAX] = {0};
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-    for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
-        const struct wpk_node *load = &program->nodes[loads[l]];
-        int writer = wpk_program_writer(program, load->tensor);
+    for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
+        int writer = wpk_program_writer(program, load.node->tensor);
         int64_t box[WPK_AXES_MAX] = {0};
         bool begins = writer >= 0;
-        for (int d = 0; d < program->tensors[load->tensor].rank && begins; d++) {
+        for (int d = 0; d < program->tensors[load.node->tensor].rank && begins; d++) {
             int64_t low = 0, high = 0;
-            wpk_index_range_in(program, load->index[d], origin, extent, &low, &high);
+            wpk_index_range_in(program, load.node->index[d], origin, extent, &low, &high);
             begins = low == 0;
             box[d] = high + 1;
         }
@@ -31,7 +28,7 @@ static bool find_needed(const struct wpk_program *program, int s, const int64_t 
              begins && a < program->stages[writer].axis_count; a++) {
             box[a] = program->stages[writer].axes[a].extent;
         }
-        if (begins && load->tensor == tensor) {
+        if (begins && load.node->tensor == tensor) {
             for (int d = 0; d < program->tensors[tensor].rank; d++) {
                 out[d] = box[d];
             }
@@ -214,20 +211,19 @@ static int find_before(const struct wpk_program *program, const struct wpk_cuda_
 static int find_contiguous(const struct wpk_program *program, const struct wpk_cuda_groups *all,
                            int g, int s)
 {
-    int loads[WPK_LOADS_MAX], found = -1;
-    int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
-    for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
-        const struct wpk_node *load = &program->nodes[loads[l]];
-        int writer = wpk_program_writer(program, load->tensor);
-        if (program->tensors[load->tensor].role == WPK_ROLE_LITERAL) {
+    int found = -1;
+    for (struct wpk_loads load = wpk_loads_of(program, &program->stages[s]);
+         wpk_loads_next(&load);) {
+        int writer = wpk_program_writer(program, load.node->tensor);
+        if (program->tensors[load.node->tensor].role == WPK_ROLE_LITERAL) {
             continue;
         }
         if (writer < 0 || all->group_of[writer] != g) {
-            return wpk_cuda_contiguous_axis(program, s, loads[l]);
+            return wpk_cuda_contiguous_axis(program, s, load.id);
         }
         int before = find_contiguous(program, all, g, writer);
-        bool pure = before >= 0 && before < program->tensors[load->tensor].rank;
-        found = pure ? wpk_index_axis(program, load->index[before]) : -1;
+        bool pure = before >= 0 && before < program->tensors[load.node->tensor].rank;
+        found = pure ? wpk_index_axis(program, load.node->index[before]) : -1;
     }
     return found;
 }

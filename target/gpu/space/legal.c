@@ -3,16 +3,9 @@
 
 #include "common/cuda_machine.h"
 #include "search/genes.h"
+#include "search/rules.h"
 #include "target/gpu/space/moves.h"
 #include "target/gpu/space/nest.h"
-
-static bool no(const char **why, const char *reason)
-{
-    if (why != NULL) {
-        *why = reason;
-    }
-    return false;
-}
 
 static bool legal_transform(const struct wpk_space *space, const struct wpk_candidate *candidate,
                             int number, const struct wpk_cuda_tiles *t,
@@ -23,14 +16,14 @@ static bool legal_transform(const struct wpk_space *space, const struct wpk_cand
     const struct wpk_stage *root = &variant->program.stages[group->root];
     bool all = group->j < 0 || t->block[1] >= root->axes[group->j].extent;
     if (t->threads > machine->block_threads_max || (t->threads < WPK_CUDA_THREADS_LEAST && !all)) {
-        return no(why, "too many threads in a block, or less than a warp");
+        return wpk_illegal(why, "too many threads in a block, or less than a warp");
     }
     if (wpk_cuda_tile_registers(root, group) * t->threads > machine->registers_max) {
-        return no(why, "the tiles do not fit the registers");
+        return wpk_illegal(why, "the tiles do not fit the registers");
     }
     return !t->staged[0] ||
            wpk_cuda_copied_bytes(space, candidate, number) <= machine->block_shared_max ||
-           no(why, "what is transformed does not fit the shared memory");
+           wpk_illegal(why, "what is transformed does not fit the shared memory");
 }
 
 /* The axis inside of a row, or the only one that its reduction runs over, is as long as the row has
@@ -60,13 +53,14 @@ static bool legal_rows(const struct wpk_variant *variant, const struct wpk_cuda_
     }
     alike = alike && (registers == 0 || shared == 0);
     if (t->threads > machine->block_threads_max) {
-        return no(why, "too many threads in a block");
+        return wpk_illegal(why, "too many threads in a block");
     }
     if (t->rows > 1 && !alike) {
-        return no(why, "a block of several rows has each along one axis, whose threads it has");
+        return wpk_illegal(why,
+                           "a block of several rows has each along one axis, whose threads it has");
     }
     return wpk_cuda_row_bytes(variant, group, t) <= machine->block_shared_max ||
-           no(why, "what the rows read does not fit the shared memory");
+           wpk_illegal(why, "what the rows read does not fit the shared memory");
 }
 
 /* In parts over blocks the threads' steps divide the terms: a part ends where the next begins. */
@@ -79,7 +73,7 @@ static bool legal_share(const struct wpk_program *program, const struct wpk_cuda
     int64_t terms = program->stages[group->sum].axes[group->k].extent / t->parts;
     return (t->share <= terms &&
             (t->parts == 1 || terms % (t->share * wpk_cuda_term_vector(program, group, t)) == 0)) ||
-           no(why, "the threads that share terms do not divide them");
+           wpk_illegal(why, "the threads that share terms do not divide them");
 }
 
 /* A depth above 1 is legal only if operands are staged, and whole steps make up the terms. */
@@ -94,16 +88,16 @@ static bool legal_depth(const struct wpk_program *program, const struct wpk_cuda
         staged += t->staged[c];
     }
     if (t->before) {
-        return no(why, "an operand is transformed, not copied");
+        return wpk_illegal(why, "an operand is transformed, not copied");
     }
     if (staged == 0 || (group->i < 0 && group->j < 0)) {
-        return no(why, "no operand is staged in blocks");
+        return wpk_illegal(why, "no operand is staged in blocks");
     }
     double steps = wpk_cuda_terms(program, group) /
                    (double)(wpk_cuda_step_terms(program, group, t) * t->parts);
     return (program->stages[group->sum].axes[group->k].extent % t->step == 0 &&
             steps >= (double)t->depth) ||
-           no(why, "the steps do not divide the terms, or are fewer than the depth");
+           wpk_illegal(why, "the steps do not divide the terms, or are fewer than the depth");
 }
 
 /* Four elements are moved or read together from multiples of 16 bytes on. */
@@ -116,15 +110,16 @@ static bool legal_copying(const struct wpk_cuda_group *group, const struct wpk_c
         int64_t row = t->step + t->padding[c];
         if (t->padding[c] > 0 && row % WPK_CUDA_VECTOR_ELEMENTS != 0 &&
             (t->vectors[c] || t->padding[c] % WPK_CUDA_VECTOR_ELEMENTS == 0)) {
-            return no(why, "the padding lets rows begin at no multiples of 16 bytes");
+            return wpk_illegal(why, "the padding lets rows begin at no multiples of 16 bytes");
         }
     }
     if (t->async && !copied) {
-        return no(why, "no operand is copied as it is");
+        return wpk_illegal(why, "no operand is copied as it is");
     }
     return group->sum < 0 || t->box || t->unrolled == 1 ||
            (t->step % t->unrolled == 0 && wpk_cuda_may_unroll(t, t->unrolled)) ||
-           no(why, "terms that are written out do not divide a step, or are too much code");
+           wpk_illegal(why,
+                       "terms that are written out do not divide a step, or are too much code");
 }
 
 static bool fits(const struct wpk_cuda_group *group, int along_j, int64_t block)
@@ -146,27 +141,28 @@ static bool legal_joins(const struct wpk_variant *variant, const struct wpk_cuda
     const struct wpk_cuda_groups *all = &wpk_cuda_kept_of(variant)->groups;
     int64_t registers = wpk_cuda_registers(t);
     if (t->box && !t->staged[1 - group->box_copy]) {
-        return no(why, "beside a window's box the other operand is staged, too");
+        return wpk_illegal(why, "beside a window's box the other operand is staged, too");
     }
     if (!t->behind && !t->before) {
         return true;
     }
     if (t->order > 1) {
-        return no(why, "blocks that transform have one order");
+        return wpk_illegal(why, "blocks that transform have one order");
     }
     if (t->before) {
         const struct wpk_cuda_group *of = &all->group[group->before];
         registers += wpk_cuda_tile_registers(&program->stages[of->root], of);
     }
     if (registers > WPK_CUDA_THREAD_REGISTERS || registers * t->threads > machine->registers_max) {
-        return no(why, "what is transformed does not fit the registers");
+        return wpk_illegal(why, "what is transformed does not fit the registers");
     }
     if (t->behind && (!fits(group, 0, t->block[0]) || !fits(group, 1, t->block[1]))) {
-        return no(why, "a block has no whole tiles of what is transformed behind the products");
+        return wpk_illegal(why,
+                           "a block has no whole tiles of what is transformed behind the products");
     }
     return t->parts == 1 || !t->behind ||
            t->together == program->stages[group->root].axes[group->whole].extent ||
-           no(why, "parts over blocks have all products at a time");
+           wpk_illegal(why, "parts over blocks have all products at a time");
 }
 
 /* Of a back end that does not take all nests: each thread adds up all terms of its elements, and
@@ -184,10 +180,10 @@ static bool legal_alone(const struct wpk_variant *variant, const struct wpk_cuda
         spaced = spaced || (t->staged[c] && wpk_cuda_spacing(group, t, c) > 0);
     }
     if (shared_out) {
-        return no(why, "the back end adds up no parts of blocks or threads");
+        return wpk_illegal(why, "the back end adds up no parts of blocks or threads");
     }
     return (t->depth == 1 && !t->async && !spaced) ||
-           no(why, "the back end copies nothing ahead, and nothing spaced out");
+           wpk_illegal(why, "the back end copies nothing ahead, and nothing spaced out");
 }
 
 bool wpk_cuda_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate,
@@ -211,25 +207,25 @@ bool wpk_cuda_is_legal(const struct wpk_space *space, const struct wpk_candidate
         return legal_rows(variant, group, &t, &machine, why);
     }
     if (t.block[0] % t.thread[0] != 0 || t.block[1] % t.thread[1] != 0) {
-        return no(why, "a thread's tile does not divide its block's");
+        return wpk_illegal(why, "a thread's tile does not divide its block's");
     }
     if (t.thread[0] % t.virtual_threads[0] != 0 || t.thread[1] % t.virtual_threads[1] != 0) {
-        return no(why, "virtual threads do not divide a thread's tile");
+        return wpk_illegal(why, "virtual threads do not divide a thread's tile");
     }
     if (t.threads > machine.block_threads_max || (t.threads < WPK_CUDA_THREADS_LEAST && !least)) {
-        return no(why, "too many threads in a block, or less than a warp");
+        return wpk_illegal(why, "too many threads in a block, or less than a warp");
     }
     if (wpk_cuda_registers(&t) > WPK_CUDA_THREAD_REGISTERS ||
         wpk_cuda_registers(&t) * t.threads > machine.registers_max) {
-        return no(why, "the tiles do not fit the registers");
+        return wpk_illegal(why, "the tiles do not fit the registers");
     }
     if (t.parts > 1 &&
         variant->program.stages[group->sum].axes[group->k].extent % (t.parts * t.step) != 0) {
-        return no(why, "the steps do not divide a part's terms");
+        return wpk_illegal(why, "the steps do not divide a part's terms");
     }
     if (t.order > 1 &&
         variant->program.stages[group->root].axes[group->i].extent % (t.order * t.block[0]) != 0) {
-        return no(why, "groups of blocks do not divide the rows");
+        return wpk_illegal(why, "groups of blocks do not divide the rows");
     }
     if (!legal_joins(variant, group, &t, &machine, why) ||
         !legal_share(&variant->program, group, &t, why)) {
@@ -239,7 +235,7 @@ bool wpk_cuda_is_legal(const struct wpk_space *space, const struct wpk_candidate
         return false;
     }
     return wpk_cuda_shared_bytes(&variant->program, group, &t) <= machine.block_shared_max ||
-           no(why, "the operands do not fit the shared memory");
+           wpk_illegal(why, "the operands do not fit the shared memory");
 }
 
 /* ---- what needs no looking at */

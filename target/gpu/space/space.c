@@ -11,7 +11,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define STEP_LEAST 8
 #define STEP_MOST 32
@@ -453,15 +452,6 @@ static void part(const struct wpk_variant *variant, int number, int *first, int 
     *count = kept->first[number + 1] - kept->first[number];
 }
 
-static void set(const struct wpk_variant *variant, int gene, int64_t value,
-                struct wpk_candidate *candidate)
-{
-    int choice = gene < 0 ? -1 : wpk_gene_find(&variant->genes[gene], value);
-    if (choice >= 0) {
-        candidate->gene[gene] = (uint8_t)choice;
-    }
-}
-
 static int guess(const struct wpk_space *space, int number, struct wpk_candidate *candidate)
 {
     const struct wpk_variant *variant = &space->variants[candidate->variant];
@@ -475,11 +465,11 @@ static int guess(const struct wpk_space *space, int number, struct wpk_candidate
     wpk_cuda_tiles_read(variant, candidate, number, &t);
     wpk_cuda_guess(&variant->program.stages[group->root], group, &t);
     for (int i = 0; i < 2; i++) {
-        set(variant, genes->padding[i], t.padding[i], candidate);
-        set(variant, genes->virtual_threads[i], t.virtual_threads[i], candidate);
+        wpk_genes_set(variant, genes->padding[i], t.padding[i], candidate);
+        wpk_genes_set(variant, genes->virtual_threads[i], t.virtual_threads[i], candidate);
     }
-    set(variant, genes->unroll, t.unrolled, candidate);
-    set(variant, genes->copies, t.async, candidate);
+    wpk_genes_set(variant, genes->unroll, t.unrolled, candidate);
+    wpk_genes_set(variant, genes->copies, t.async, candidate);
     return genes->count;
 }
 

@@ -13,18 +13,15 @@
 static bool mark_literal(const struct wpk_program *program, const struct wpk_stage *stage,
                          bool *literal)
 {
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
     bool found = false;
     memset(literal, 0, WPK_AXES_MAX * sizeof(*literal));
-    for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
-        const struct wpk_node *load = &program->nodes[loads[l]];
-        if (program->tensors[load->tensor].role != WPK_ROLE_LITERAL) {
+    for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
+        if (program->tensors[load.node->tensor].role != WPK_ROLE_LITERAL) {
             continue;
         }
         found = true;
-        for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
-            int axis = wpk_index_axis(program, load->index[d]);
+        for (int d = 0; d < program->tensors[load.node->tensor].rank; d++) {
+            int axis = wpk_index_axis(program, load.node->index[d]);
             if (axis >= 0) {
                 literal[axis] = true;
             }
@@ -79,17 +76,14 @@ static int chained(const struct wpk_program *program, const struct wpk_node *loa
 static bool mark_whole(const struct wpk_program *program, int s, bool *whole)
 {
     const struct wpk_stage *stage = &program->stages[s];
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
     bool known = true;
     (void)mark_literal(program, stage, whole);
-    for (int l = 0; l < count && l < WPK_LOADS_MAX && known; l++) {
-        const struct wpk_node *load = &program->nodes[loads[l]];
+    for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load) && known;) {
         bool before[WPK_AXES_MAX];
-        int first = chained(program, load);
+        int first = chained(program, load.node);
         known = first < 0 || mark_whole(program, first, before);
         for (int d = 0; first >= 0 && known && d < program->stages[first].rank; d++) {
-            int axis = wpk_index_axis(program, load->index[d]);
+            int axis = wpk_index_axis(program, load.node->index[d]);
             known = !before[d] || axis >= 0;
             if (known && before[d]) {
                 whole[axis] = true;
@@ -181,7 +175,7 @@ int wpk_cuda_transform_of(const struct wpk_program *program, int root, int64_t *
     int count = stage->reduction == WPK_REDUCE_NONE
                     ? wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX)
                     : 0;
-    for (int l = 0; l < count && l < WPK_LOADS_MAX && found < 0; l++) {
+    for (int l = 0; l < count && found < 0; l++) {
         int chain = chained(program, &program->nodes[loads[l]]);
         bool ends = chain >= 0 && wpk_cuda_transform_root(program, chain) == root;
         found = ends && is_tiled(program, root, chain, tile != NULL ? tile : unused) ? chain : -1;
@@ -195,7 +189,7 @@ int wpk_cuda_transform_operand(const struct wpk_program *program, int s)
     int count = wpk_cuda_is_transform(program, s)
                     ? wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX)
                     : 0;
-    for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
+    for (int l = 0; l < count; l++) {
         found = program->nodes[loads[l]].outside >= 0 ? loads[l] : found;
     }
     return found;
@@ -235,20 +229,15 @@ static bool is_at_axes(const struct wpk_program *program, const struct wpk_node 
 struct wpk_cuda_reading wpk_cuda_read(const struct wpk_program *program, int tensor)
 {
     struct wpk_cuda_reading found = {.stage = -1, .load = -1, .own_point = true, .at_axes = true};
-    for (int s = 0; s < program->stage_count; s++) {
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
-        for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
-            const struct wpk_node *load = &program->nodes[loads[l]];
-            if (load->tensor == tensor) {
-                bool own = is_own_point(program, load) &&
-                           program->stages[s].rank == program->tensors[tensor].rank;
-                found.loads++;
-                found.stage = s;
-                found.load = loads[l];
-                found.own_point = found.own_point && own;
-                found.at_axes = found.at_axes && is_at_axes(program, load);
-            }
+    for (struct wpk_loads load = wpk_loads_in(program); wpk_loads_next(&load);) {
+        if (load.node->tensor == tensor) {
+            bool own = is_own_point(program, load.node) &&
+                       load.stage->rank == program->tensors[tensor].rank;
+            found.loads++;
+            found.stage = load.reader;
+            found.load = load.id;
+            found.own_point = found.own_point && own;
+            found.at_axes = found.at_axes && is_at_axes(program, load.node);
         }
     }
     return found;

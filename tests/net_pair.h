@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For tests of common/net.h: a server and its client over ipc, and one eventfd that both of them
  * wake. */
-#ifndef WPK_COMMON_NET_PAIR_H
-#define WPK_COMMON_NET_PAIR_H
+#ifndef WPK_TESTS_NET_PAIR_H
+#define WPK_TESTS_NET_PAIR_H
 
 #include "common/net.h"
 

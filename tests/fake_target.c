@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "search/fake_target.h"
+#include "tests/fake_target.h"
 
 #include "search/feature.h"
 

@@ -2,7 +2,7 @@
 /* Each variant has a base time, and each gene multiplies it: an ordered gene by a smooth bowl.
  * Neighbouring genes interact. One candidate in 16 is illegal and one in 20 fails. Every number is
  * a hash of the seed, so that nothing has to be stored. */
-#include "search/fake_space.h"
+#include "tests/fake_space.h"
 
 #include "search/mask.h"
 #include "search/prune.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/net_pair.h"
+#include "tests/net_pair.h"
 
 #include <poll.h>
 #include <stdio.h>

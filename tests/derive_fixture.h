@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs of random extents for derive_test.c, in whole form: windows that leave their tensor,
  * strides, dilation, batches, channels, and extents that no block size divides. */
-#ifndef WPK_IR_DERIVE_FIXTURE_H
-#define WPK_IR_DERIVE_FIXTURE_H
+#ifndef WPK_TESTS_DERIVE_FIXTURE_H
+#define WPK_TESTS_DERIVE_FIXTURE_H
 
 #include "common/buf.h"
 #include "common/rng.h"

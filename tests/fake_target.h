@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules for tests: a kind of device of vectors of 4 elements and 8 registers, and CPUs with other
  * limits. */
-#ifndef WPK_SEARCH_FAKE_TARGET_H
-#define WPK_SEARCH_FAKE_TARGET_H
+#ifndef WPK_TESTS_FAKE_TARGET_H
+#define WPK_TESTS_FAKE_TARGET_H
 
 #include "search/space.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ir/derive/fixture.h"
+#include "tests/derive_fixture.h"
 
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A space made up for tests: a few variants with ordered and unordered genes, where some candidates
  * are illegal, and a time for each candidate. A test links this file instead of space.c. */
-#ifndef WPK_SEARCH_FAKE_SPACE_H
-#define WPK_SEARCH_FAKE_SPACE_H
+#ifndef WPK_TESTS_FAKE_SPACE_H
+#define WPK_TESTS_FAKE_SPACE_H
 
 #include "search/space.h"
 
