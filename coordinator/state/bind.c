@@ -284,14 +284,18 @@ static bool may_bind(const struct wpk_coordinator *c, const struct wpk_job_op_st
     return op->job->state != WPK_JOB_PAUSED || (op->search == NULL && is_returning(c, op));
 }
 
+uint32_t wpk_bind_worked_max(const struct wpk_coordinator *c, const struct wpk_job_entry *job)
+{
+    uint32_t count = c->worker_count / 4;
+    count = count < WORKED_MIN ? WORKED_MIN : count;
+    return count > WORKED_MAX || job->total > 0 ? WORKED_MAX : count; /* they share a budget */
+}
+
 /* After a start a job has all searches open that it had before, however few workers are here yet:
  * results of them are on their way, and only a search that is open takes them. */
 void wpk_bind_job(struct wpk_coordinator *c, struct wpk_job_entry *job)
 {
-    uint32_t worked_max = c->worker_count / 4;
-    worked_max = worked_max < WORKED_MIN ? WORKED_MIN : worked_max;
-    worked_max = worked_max > WORKED_MAX ? WORKED_MAX : worked_max;
-    worked_max = job->total > 0 ? WORKED_MAX : worked_max; /* they compete for the budget */
+    uint32_t worked_max = wpk_bind_worked_max(c, job);
     uint32_t live = 0;
     bool unbound = false;
     bool back = has_come_back(c, job);

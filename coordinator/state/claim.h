@@ -56,6 +56,8 @@ void wpk_poll_answer_empty(struct wpk_coordinator *c, struct wpk_worker *worker)
 /* Bind the job's next operators to searches, as far as there are devices for them. The first few of
  * these are worked on: they have claims. */
 void wpk_bind_job(struct wpk_coordinator *c, struct wpk_job_entry *job);
+/* How many of the job's operators that have not ended are worked on at a time. */
+uint32_t wpk_bind_worked_max(const struct wpk_coordinator *c, const struct wpk_job_entry *job);
 /* True if this operator has to wait, and `out` says why, as in "no worker with kind cpu and 8
  * cores": no worker can do its work, or none is given it. Else `out` is "". */
 bool wpk_bind_blocked(const struct wpk_coordinator *coordinator, const struct wpk_job_entry *job,

@@ -583,7 +583,8 @@ struct wpk_search {
     struct wpk_worker *awaiting; /* workers of these polls */
     uint32_t refused_told;       /* the strategy proposes nothing until it is told more than this;
                                   * UINT32_MAX: it does */
-    bool exhausted;              /* the strategy has no more candidates */
+    uint32_t flight_max; /* asks in flight when the strategy last refused; 0: it never did */
+    bool exhausted;      /* the strategy has no more candidates */
     struct wpk_work_item vendors[WPK_PROVIDERS_MAX];
     uint64_t vendor_workers[WPK_PROVIDERS_MAX]; /* name hash of each one's worker; 0: unknown */
     uint32_t vendor_count;

@@ -260,6 +260,8 @@ void wpk_search_asked(struct wpk_coordinator *c)
     /* A result that was told since the ask may be the one that the strategy waits for, so compare
      * with the count at the ask: no other event would ask it again. */
     search->refused_told = asked->refused ? search->asked_told : UINT32_MAX;
+    search->flight_max =
+        asked->refused ? search->ask_count - search->asked_told : search->flight_max;
     if (asked->exhausted && !search->exhausted) {
         search->exhausted = true;
         wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search;
