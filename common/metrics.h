@@ -84,6 +84,8 @@ enum wpk_counter { WPK_COUNTER_LIST(WPK_COUNTER_ENUM) WPK_COUNTER_COUNT };
     X(WORKERS_THROTTLED, "wpk_workers_throttled", NONE,                                            \
       "Workers whose GPU's clocks were lowered while they timed their last result")                \
     X(QUEUE_DEPTH, "wpk_queue_depth", DEVICE, "Work items that want a worker, by device")          \
+    X(WORKERS_WANTED, "wpk_workers_wanted", DEVICE,                                                \
+      "Workers that would have something to do now, by the device that jobs name")                 \
     X(LEASES_HELD, "wpk_leases_held", NONE, "Leases that are out")                                 \
     X(SEARCHES, "wpk_searches", NONE, "Searches that live jobs ask for")                           \
     X(KERNELS, "wpk_kernels", NONE, "Kernels served")                                              \

@@ -3,6 +3,7 @@
 #include "coordinator/service_state.h"
 
 #include "common/metrics.h"
+#include "coordinator/state/demand.h"
 
 #include <stdio.h>
 #include <sys/stat.h>
@@ -52,6 +53,20 @@ static void set_queue(const struct wpk_coordinator *coordinator)
     }
 }
 
+static void set_wanted(const struct wpk_coordinator *coordinator)
+{
+    struct wpk_demand demands[WPK_JOBS_LIVE_MAX];
+    int64_t workers[WPK_METRIC_VALUES_MAX] = {0};
+    uint32_t count = wpk_demand_list(coordinator, wpk_clock_now_ns(wpk_clock_system()), demands);
+    for (uint32_t i = 0; i < count; i++) {
+        unsigned value = wpk_metric_value(WPK_LABEL_DEVICE, wpk_demand_device(&demands[i]));
+        workers[value] += wpk_demand_workers(&demands[i]);
+    }
+    for (unsigned i = 0; i < wpk_metric_value_count(WPK_LABEL_DEVICE); i++) {
+        wpk_metric_set(WPK_GAUGE_WORKERS_WANTED, i, workers[i]);
+    }
+}
+
 static void set_sizes(const struct wpk_service *service)
 {
     static const char *const files[] = {"history.db", "history.db-wal"};
@@ -87,6 +102,7 @@ void wpk_service_measure(struct wpk_service *service)
     const struct wpk_coordinator *coordinator = wpk_executor_coordinator(service->executor);
     set_states(coordinator);
     set_queue(coordinator);
+    set_wanted(coordinator);
     set_sizes(service);
     set_stalled(service);
     const struct wpk_index_version *version = wpk_index_acquire(service->index);

@@ -57,6 +57,8 @@ static void the_state_is_shown(void **state)
     const char *device = wpk_coordinator_search(coordinator, 0)->key.device_class;
     int64_t depth = of(WPK_GAUGE_QUEUE_DEPTH, WPK_LABEL_DEVICE, device);
     assert_true(depth > 0);
+    assert_int_equal(of(WPK_GAUGE_WORKERS_WANTED, WPK_LABEL_DEVICE, "cpu"), 1);
+    assert_int_equal(of(WPK_GAUGE_WORKERS_WANTED, WPK_LABEL_DEVICE, device), 0);
     assert_int_equal(of(WPK_GAUGE_WORKERS, WPK_LABEL_WORKER_STATE, "idle"), 3);
     assert_int_equal(wpk_fixture_poll(f, busy, 1), 1);
     wpk_service_measure(&service);

@@ -59,6 +59,7 @@ static const struct route {
     {"POST", "/v1/workers:quarantine", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_quarantine_worker,
      ""},
     {"POST", "/v1/workers:resume", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_resume_worker, ""},
+    {"GET", "/v1/demand", WPK_ROLE_READ, LOOP, 0, wpk_api_get_demand, "device "},
     {"GET", "/v1/devices", WPK_ROLE_READ, INDEX, 0, wpk_api_list_devices, ""},
 
     {"GET", "/v1/kernels/*", WPK_ROLE_READ, STORE, 0, wpk_api_get_kernel, ""},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workers, their admin states, and their devices. */
 #include "coordinator/api/api_change.h"
+#include "coordinator/state/demand.h"
 #include "coordinator/store/document.h"
 
 #include <string.h>
@@ -92,6 +93,48 @@ void wpk_api_quarantine_worker(struct wpk_call *call)
 void wpk_api_resume_worker(struct wpk_call *call)
 {
     set_admin_state(call, "worker.resume", WPK_ADMIN_STATE_NONE);
+}
+
+/* True if a worker of this device, a class or a kind, could do the work, whatever its labels. */
+static bool is_for(const struct wpk_demand *demand, const char *device)
+{
+    const struct wpk_job_entry *job = demand->job;
+    bool any_of_kind = job->device[0] == '\0' && strlen(job->kind) == strcspn(device, "/") &&
+                       strncmp(device, job->kind, strlen(job->kind)) == 0;
+    return job->label_count == 0 && (any_of_kind || strcmp(device, wpk_demand_device(demand)) == 0);
+}
+
+static void put_demand(struct wpk_json_writer *w, const struct wpk_demand *demand)
+{
+    wpk_json_begin_object(w, NULL);
+    wpk_json_put_text(w, "device", wpk_demand_device(demand));
+    wpk_json_begin_object(w, "labels");
+    for (uint32_t i = 0; i < demand->job->label_count; i++) {
+        wpk_json_put_text(w, demand->job->labels[i].name, demand->job->labels[i].value);
+    }
+    wpk_json_end(w);
+    wpk_json_put_int(w, "workers", wpk_demand_workers(demand));
+    wpk_json_end(w);
+}
+
+void wpk_api_get_demand(struct wpk_call *call)
+{
+    struct wpk_demand demands[WPK_JOBS_LIVE_MAX];
+    const char *device = wpk_call_get(call, "device");
+    int64_t workers = 0;
+    uint32_t count = wpk_demand_list(call->api->coordinator, call->api->now_ns, demands);
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    wpk_json_begin_array(w, "demand");
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t wanted = wpk_demand_workers(&demands[i]);
+        if (wanted > 0 && (device[0] == '\0' || is_for(&demands[i], device))) {
+            put_demand(w, &demands[i]);
+            workers += wanted;
+        }
+    }
+    wpk_json_end(w);
+    wpk_json_put_int(w, "workers", workers);
+    wpk_call_json(call, w);
 }
 
 void wpk_api_list_devices(struct wpk_call *call)

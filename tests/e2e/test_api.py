@@ -133,7 +133,7 @@ def test_tokens(box):
 # The requests that each role may make, here for objects that do not exist; admin may make all requests.
 NOBODYS = ("/v1/jobs/j0123456789abcdef", "/v1/kernels/k999999")
 MAY = {
-    "read": ("GET /v1/jobs", "GET " + NOBODYS[0], "GET /v1/workers", "GET /v1/devices", "GET /v1/kernels",
+    "read": ("GET /v1/jobs", "GET " + NOBODYS[0], "GET /v1/workers", "GET /v1/demand", "GET /v1/devices", "GET /v1/kernels",
              "GET " + NOBODYS[1], "POST /v1/kernels:lookup", "GET /v1/artifacts/" + "0" * 64, "GET /metrics"),
     "submit": ["POST /v1/jobs"] + ["POST %s:%s" % (NOBODYS[0], verb) for verb in ("pause", "resume", "cancel")],
     "admin": ["POST /v1/workers:" + verb for verb in ("drain", "quarantine", "resume")] +
