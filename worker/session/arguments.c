@@ -108,6 +108,11 @@ static wpk_err take_flags(void *out, const char *value, struct wpk_diag *diag)
                 "seconds for which a candidate may be verified and timed; default 30, on "         \
                 "an emulated GPU 120; long operators get up to three times as many",               \
                 &(a)->run_timeout_s, 1, WPK_RUN_TIMEOUT_S_MAX),                                    \
+            WPK_ARGS_COUNT("exit-when-idle", "S", "leave after so many seconds without work",      \
+                           &(a)->idle_s, 1, WPK_LEAVE_S_MAX),                                      \
+            WPK_ARGS_COUNT("leave-after", "S",                                                     \
+                           "take no more work so many seconds after the start, and leave",         \
+                           &(a)->leave_s, 1, WPK_LEAVE_S_MAX),                                     \
             WPK_ARGS_CALL("label", "NAME=VALUE",                                                   \
                           "what jobs may select this worker by; up to 16 times", a, take_label),   \
             PATH("token-file", "FILE",                                                             \
@@ -146,8 +151,8 @@ void wpk_arguments_print(FILE *out)
           out);
     wpk_args_print(options, out);
     fputs("\nSIGTERM and SIGINT end it: what is being timed is finished, and the rest is given "
-          "back.\nWithout wpkd it waits for one. Exit codes: 0 ended when told to, 1 a failure, "
-          "2 usage,\n3 wpkd refuses it.\n",
+          "back.\nWithout wpkd it waits for one. Exit codes: 0 ended when told to or in time, "
+          "1 a failure,\n2 usage, 3 wpkd refuses it.\n",
           out);
 }
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #define WPK_RUN_TIMEOUT_S_MAX 3600
+#define WPK_LEAVE_S_MAX (366 * 24 * 3600)
 
 /* Texts are in `arena`, or are borrowed from the command line. */
 struct wpk_arguments {
@@ -27,6 +28,8 @@ struct wpk_arguments {
     wpk_cpu_flags flags_max;
     int slot_count;           /* 0: as many as cores */
     int run_timeout_s;        /* 0: the engine's default */
+    int idle_s;               /* leave after so long without work; 0: never */
+    int leave_s;              /* leave so long after the start; 0: never */
     const char *gpu;          /* which one, or "emulated"; NULL: not given */
     const char *architecture; /* of GPUs to build for, "sm_90"; NULL: not given */
     const char *compiler;     /* of a GPU's builders, "nvrtc-12.9"; NULL: not given */

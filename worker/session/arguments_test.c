@@ -38,8 +38,10 @@ static void a_whole_line(void **state)
     struct wpk_diag diag = {0};
     assert_int_equal(PARSE(&a, &diag, BASE, "--run-only", "--slots", "3", "--label", "zone=b",
                            "--label", "rack=7", "--label", "zone=c=d", "--isa-max", "avx2",
-                           "--run-timeout", "7"),
+                           "--run-timeout", "7", "--exit-when-idle", "60", "--leave-after", "900"),
                      WPK_OK);
+    assert_int_equal(a.idle_s, 60);
+    assert_int_equal(a.leave_s, 900);
     assert_true(a.cpu && a.run_only && !a.build_only);
     assert_int_equal(a.run_timeout_s, 7);
     assert_string_equal(a.url, "ipc:///x");
@@ -66,6 +68,9 @@ static void what_is_refused(void **state)
     check_refused(PARSE(&a, &diag, BASE, "--run-timeout", "0"), &diag, "--run-timeout must be");
     diag = (struct wpk_diag){0};
     check_refused(PARSE(&a, &diag, BASE, "--run-timeout", "3601"), &diag, "--run-timeout must be");
+    diag = (struct wpk_diag){0};
+    check_refused(PARSE(&a, &diag, BASE, "--exit-when-idle", "0"), &diag,
+                  "--exit-when-idle must be");
     diag = (struct wpk_diag){0};
     check_refused(PARSE(&a, &diag, BASE, "--label", "Zone=b"), &diag, "'Zone=b' is no value");
     diag = (struct wpk_diag){0};

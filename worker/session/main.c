@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpk-worker: joins a wpkd and works for it. Exit codes: 0 ended when told to, 1 a failure, 2
- * usage, 3 wpkd refuses it, and would again: its token, its role, or its protocol version. */
+/* wpk-worker: joins a wpkd and works for it. Exit codes: 0 ended when told to or in time, 1 a
+ * failure, 2 usage, 3 wpkd refuses it, and would again: its token, its role, or its protocol
+ * version. */
+#include "common/clock.h"
 #include "common/fs.h"
 #include "common/log.h"
 #include "common/machine.h"
@@ -167,6 +169,8 @@ static wpk_err work(const struct wpk_arguments *a, const char *token, struct wpk
         .work_dir = place->path,
         .notify = notify,
         .is_private = a->is_private,
+        .idle_ns = (uint64_t)a->idle_s * WPK_NS_PER_S,
+        .leave_after_ns = (uint64_t)a->leave_s * WPK_NS_PER_S,
         .stop_fd = stop_fd,
     };
     struct wpk_buf program_dir = {0};

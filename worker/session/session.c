@@ -46,13 +46,32 @@ static void leave(struct wpk_worker_session *s)
 }
 
 /* Told to end: what is being timed was nearly for nothing, so it ends first. */
-static void drain(struct wpk_worker_session *s)
+static void drain(struct wpk_worker_session *s, const char *reason)
 {
     s->drain_ns = wpk_clock_ns();
     s->drain_lease = wpk_holding_running(s->holding);
-    wpk_log(WPK_LOG_INFO, "draining", "lease=%llu held=%u", (unsigned long long)s->drain_lease,
-            wpk_holding_count(s->holding));
+    wpk_log(WPK_LOG_INFO, "draining", "lease=%llu held=%u reason=%s",
+            (unsigned long long)s->drain_lease, wpk_holding_count(s->holding), reason);
     wpk_notify_send(s->options->notify, "STOPPING=1");
+}
+
+/* When the worker leaves by itself, unless it gets work before; UINT64_MAX: never. */
+static uint64_t due_ns(const struct wpk_worker_session *s)
+{
+    const struct wpk_worker_session_options *options = s->options;
+    uint64_t due = options->leave_after_ns != 0 ? s->drain_due_ns : UINT64_MAX;
+    bool is_idle = options->idle_ns != 0 && wpk_holding_count(s->holding) == 0;
+    uint64_t idle_due = is_idle ? s->worked_ns + options->idle_ns : UINT64_MAX;
+    return s->drain_ns != 0 || s->leave_ns != 0 ? UINT64_MAX : due < idle_due ? due : idle_due;
+}
+
+static void leave_in_time(struct wpk_worker_session *s)
+{
+    uint64_t now = wpk_clock_ns();
+    s->worked_ns = wpk_holding_count(s->holding) > 0 ? now : s->worked_ns;
+    if (now >= due_ns(s)) {
+        drain(s, s->options->leave_after_ns != 0 && now >= s->drain_due_ns ? "time" : "idle");
+    }
 }
 
 static bool is_drained(const struct wpk_worker_session *s)
@@ -295,6 +314,10 @@ static int timeout_ms(const struct wpk_worker_session *s, uint64_t engine_ms)
     if (s->leave_ns != 0 && ms > 100) {
         ms = 100;
     }
+    uint64_t due = due_ns(s);
+    if (due < now + ms * WPK_NS_PER_MS) {
+        ms = due > now ? (due - now) / WPK_NS_PER_MS + 1 : 0;
+    }
     return (int)ms;
 }
 
@@ -314,7 +337,7 @@ static void wait_for_something(struct wpk_worker_session *s, uint64_t engine_ms)
         (void)size;
     }
     if (fds[2].revents != 0) {
-        drain(s);
+        drain(s, "told");
     }
 }
 
@@ -334,6 +357,7 @@ static void turn(struct wpk_worker_session *s)
             leave(s);
         }
     }
+    leave_in_time(s);
     if (s->drain_ns != 0 && is_drained(s)) {
         leave(s);
     }
@@ -366,7 +390,9 @@ wpk_err wpk_worker_session_run(const struct wpk_worker_session_options *options,
     struct wpk_worker_session s = {.options = options,
                                    .diag = diag,
                                    .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-                                   .capacity = capacity_for(options)};
+                                   .capacity = capacity_for(options),
+                                   .worked_ns = wpk_clock_ns(),
+                                   .drain_due_ns = wpk_clock_ns() + options->leave_after_ns};
     if (s.wake_fd < 0) {
         return WPK_ESYSTEM;
     }

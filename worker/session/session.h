@@ -41,10 +41,12 @@ struct wpk_worker_session_options {
     struct wpk_engine *engine;       /* borrowed */
     const struct wpk_notify *notify; /* the service manager; borrowed */
     bool is_private;                 /* end when wpkd ends */
+    uint64_t idle_ns;                /* leave after so long without work; 0: never */
+    uint64_t leave_after_ns;         /* leave so long after the start; 0: never */
     int stop_fd;                     /* readable once the worker has to end */
 };
 
-/* Work until stop_fd is readable, or a private wpkd ends.
+/* Work until stop_fd is readable, a private wpkd ends, or it is time to leave.
  *
  *   errors  WPK_EMISMATCH  wpkd speaks another protocol version
  *           WPK_EACCES     wpkd refuses the token, or the roles

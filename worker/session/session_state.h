@@ -35,6 +35,8 @@ struct wpk_worker_session {
     uint64_t loss_ns;      /* when it was last logged that there is no connection */
     wpk_err trouble;       /* why wpkd refuses or is not reached; WPK_OK: it answers */
     uint64_t trouble_ns;   /* when that refusal was logged; 0: it is not reached */
+    uint64_t worked_ns;    /* when it last held work; before that, its start */
+    uint64_t drain_due_ns; /* when it leaves, with leave_after_ns */
     uint64_t drain_ns;     /* DRAINING since; 0: not */
     uint64_t drain_lease;  /* number of the lease that was being timed then; 0: none */
     uint64_t leave_ns;     /* LEAVING since; 0: not */
