@@ -7,6 +7,7 @@
 
 #include "common/json.h"
 #include "common/machine.h"
+#include "common/quota.h"
 
 #include <cpuid.h>
 #include <sched.h>
@@ -131,7 +132,7 @@ static void probe_caches(int cpu, struct wpk_device *device)
 wpk_err wpk_device_probe(wpk_cpu_flags flags_max, struct wpk_device *out)
 {
     struct wpk_device device = {.kind = "cpu"};
-    char host[64] = "";
+    char host[64] = "", group[WPK_QUOTA_PATH_MAX];
     cpu_set_t cpus;
     size_t first = 0;
 
@@ -144,7 +145,8 @@ wpk_err wpk_device_probe(wpk_cpu_flags flags_max, struct wpk_device *out)
         first++;
     }
     wpk_device_claim(probe_flags() & flags_max, &device);
-    device.core_count = CPU_COUNT(&cpus);
+    wpk_quota_find("", group);
+    device.core_count = wpk_quota_cpus(group, CPU_COUNT(&cpus));
     probe_model(device.model, sizeof(device.model));
     probe_caches((int)first, &device);
     snprintf(device.instance, sizeof(device.instance), "%s/cpu%d", host, 0);

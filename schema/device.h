@@ -42,9 +42,9 @@ struct wpk_device {
     char model[WPK_DEVICE_TEXT_MAX]; /* * CPU model as the kernel names it, or the GPU's name */
     struct wpk_device_cpu cpu;
     struct wpk_device_cuda cuda;
-    int core_count;                     /* usable by this process; of a GPU 1 */
-    double peak_flops_per_s;            /* measured, f32 FMA, one core; 0: not measured */
-    double peak_bytes_per_s;            /* measured; 0: not measured */
+    int core_count;          /* usable by this process, within its CPU quota; of a GPU 1 */
+    double peak_flops_per_s; /* measured, f32 FMA, one core; 0: not measured */
+    double peak_bytes_per_s; /* measured; 0: not measured */
     char instance[WPK_DEVICE_TEXT_MAX]; /* host and slot, e.g. "host3/cpu0": information only */
 };
 

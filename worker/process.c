@@ -4,6 +4,7 @@
 #include "common/clock.h"
 #include "common/fs.h"
 #include "common/log.h"
+#include "common/quota.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +34,8 @@
 #define SANITIZED 0
 #endif
 
-/* The cores this process was started with, in ascending order: pinning must not forget them. */
+/* The cores this process was started with, in ascending order: pinning must not forget them. With a
+ * CPU quota the first of them, as many as it allows. */
 static struct {
     int count;
     size_t core[WPK_PROCESS_CORES_MAX];
@@ -46,6 +48,7 @@ _Static_assert(CPU_SETSIZE == WPK_PROCESS_CORES_MAX, "a core of the mask has no 
 static void look_at_cores(void)
 {
     cpu_set_t set;
+    char group[WPK_QUOTA_PATH_MAX];
     if (usable.count > 0) {
         return;
     }
@@ -56,9 +59,8 @@ static void look_at_cores(void)
             }
         }
     }
-    if (usable.count == 0) {
-        usable.count = 1;
-    }
+    wpk_quota_find("", group);
+    usable.count = wpk_quota_cpus(group, usable.count);
 }
 
 int wpk_process_core_count(void)
