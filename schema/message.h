@@ -22,7 +22,7 @@
 #include "schema/device.h"
 #include "schema/record.h"
 
-#define WPK_PROTOCOL_VERSION 6
+#define WPK_PROTOCOL_VERSION 7
 #define WPK_MESSAGE_SIZE_MAX ((size_t)4 << 20) /* bytes of a frame */
 #define WPK_ARTIFACT_SIZE_MAX (WPK_MESSAGE_SIZE_MAX - 65536)
 #define WPK_WORK_MAX 64      /* in one message; also results and statuses */

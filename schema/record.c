@@ -89,6 +89,9 @@ static void put_timing(struct wpk_json_writer *w, const struct wpk_timing *timin
     if (timing->throttled_count > 0) {
         wpk_json_put_int(w, "throttled", timing->throttled_count);
     }
+    if (timing->disturbed_count > 0) {
+        wpk_json_put_int(w, "disturbed", timing->disturbed_count);
+    }
     wpk_json_put_ints(w, "sample_ns", samples, (size_t)timing->sample_count);
     wpk_json_end(w);
 }
@@ -225,7 +228,7 @@ static void get_timing(struct wpk_json_reader *r, struct wpk_timing *out)
     int64_t samples[WPK_SAMPLES_MAX];
     wpk_json_enter(r, "timing");
     WPK_JSON_ALLOW(r, "median_ns", "min_ns", "mad_ns", "repeat_count", "censored", "throttled",
-                   "sample_ns");
+                   "disturbed", "sample_ns");
     out->median_ns = (uint64_t)wpk_json_get_int(r, "median_ns", 1, WPK_JSON_INT_MAX);
     out->min_ns = get_ns(r, "min_ns");
     out->mad_ns = get_ns(r, "mad_ns");
@@ -233,6 +236,8 @@ static void get_timing(struct wpk_json_reader *r, struct wpk_timing *out)
     out->censored = wpk_json_get_bool(r, "censored");
     out->throttled_count =
         wpk_json_has(r, "throttled") ? (int)wpk_json_get_int(r, "throttled", 1, INT32_MAX) : 0;
+    out->disturbed_count =
+        wpk_json_has(r, "disturbed") ? (int)wpk_json_get_int(r, "disturbed", 1, INT32_MAX) : 0;
     out->sample_count =
         (int)wpk_json_get_ints(r, "sample_ns", 0, WPK_JSON_INT_MAX, samples, WPK_SAMPLES_MAX);
     for (int i = 0; i < out->sample_count; i++) {

@@ -60,6 +60,7 @@ struct wpk_timing {
     int repeat_count;    /* calls averaged in a sample */
     bool censored;       /* raced out: stopped early because clearly slower */
     int throttled_count; /* samples that count although the GPU's clocks were lowered */
+    int disturbed_count; /* samples, most of them taken again, in which a CPU was waited for */
     uint64_t sample_ns[WPK_SAMPLES_MAX];
 };
 

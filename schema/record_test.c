@@ -24,6 +24,7 @@ static struct wpk_record make_full(void)
                    .repeat_count = 2,
                    .censored = true,
                    .throttled_count = 2,
+                   .disturbed_count = 3,
                    .sample_ns = {588001, 590125, 600003}},
         .anchor_ns = 1000017,
         .anchor_failed = true,

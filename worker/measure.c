@@ -23,6 +23,7 @@
 /* Times time_ns_min, after which a slow kernel is sampled no more, and samples count although the
  * process was preempted in them. */
 #define TIME_FACTOR_MAX 10
+#define WAITED_SHARE_MAX 0.01 /* of a pair's time; threads that wake each other wait for less */
 /* A GPU that is too hot cools within seconds, or does not as long as it has work. */
 #define THROTTLED_RETRIES_MAX 10
 #define THROTTLED_PAUSE_NS (50 * WPK_NS_PER_MS)
@@ -203,9 +204,25 @@ static void drop_sample(struct wpk_timing *timing, struct mark mark)
     timing->min_ns = mark.min_ns;
 }
 
-static uint64_t preemptions_of(const struct wpk_measure_subject *subject)
+/* The scheduler's interruptions of the process so far. */
+struct unrest {
+    uint64_t preemptions;
+    uint64_t waited_ns;
+};
+
+static struct unrest unrest_of(const struct wpk_measure_subject *subject)
 {
-    return subject->preemptions != NULL ? subject->preemptions(subject->user) : 0;
+    return (struct unrest){
+        .preemptions = subject->preemptions != NULL ? subject->preemptions(subject->user) : 0,
+        .waited_ns = subject->waited_ns != NULL ? subject->waited_ns(subject->user) : 0};
+}
+
+static bool is_disturbed(const struct wpk_measure_subject *subject, struct unrest before,
+                         uint64_t pair_ns)
+{
+    struct unrest now = unrest_of(subject);
+    return now.preemptions != before.preemptions ||
+           (double)(now.waited_ns - before.waited_ns) > (double)pair_ns * WAITED_SHARE_MAX;
 }
 
 static bool is_throttled(const struct wpk_measure_subject *subject)
@@ -256,12 +273,14 @@ wpk_err wpk_measure_pair(const struct wpk_measure_subject *subject,
     while (err == WPK_OK && !pair.timing.censored &&
            !is_enough(subject, policy, &pair.timing, total)) {
         const struct mark own = mark_of(&pair.timing), other = mark_of(&beside);
-        uint64_t before = preemptions_of(subject), spent = total;
+        const struct unrest before = unrest_of(subject);
+        uint64_t spent = total;
         err = take_pair(subject, anchor, policy, anchor_first, &pair.timing, &beside);
         anchor_first = !anchor_first;
         total = wpk_clock_now_ns(subject->clock) - begun;
-        if (preemptions_of(subject) != before &&
-            (double)total < wanted_ns(subject, policy) * TIME_FACTOR_MAX) {
+        bool disturbed = is_disturbed(subject, before, total - spent);
+        pair.timing.disturbed_count += disturbed;
+        if (disturbed && (double)total < wanted_ns(subject, policy) * TIME_FACTOR_MAX) {
             drop_sample(&pair.timing, own);
             drop_sample(&beside, other);
             continue;

@@ -27,6 +27,9 @@ struct wpk_measure_subject {
     /* How often the scheduler has taken a CPU away from the process so far; NULL: not known.
      * Samples with such an event are taken again, for at most ten times the policy's time. */
     uint64_t (*preemptions)(void *user);
+    /* How long the thread has waited for a CPU so far; NULL: not known. A pair of samples that
+     * waited for more than a hundredth of its time is taken again likewise. */
+    uint64_t (*waited_ns)(void *user);
     /* True if the device's clocks are lowered, because it is hot; NULL: not known. A pair of
      * samples behind which they are is taken again, after a pause, at most ten times in all. */
     bool (*throttled)(void *user);

@@ -22,7 +22,10 @@ struct fake {
     int fail_at;         /* call that fails; 0: none */
     int preempted_every; /* a call of so many loses its CPU for a while; 0: none does */
     uint64_t preemption_count;
-    int throttled; /* questions for it that are answered with yes */
+    int waits_every;    /* a call of so many waits before it begins; 0: none does */
+    uint64_t wait_ns;   /* so long */
+    uint64_t waited_ns; /* so far */
+    int throttled;      /* questions for it that are answered with yes */
     uint64_t paused_ns;
 };
 
@@ -41,8 +44,18 @@ static wpk_err run(void *user)
         ns += 4 * WPK_NS_PER_MS;
         fake->preemption_count++;
     }
+    if (fake->waits_every > 0 && fake->call_count % fake->waits_every == 0) {
+        ns += fake->wait_ns;
+        fake->waited_ns += fake->wait_ns;
+    }
     wpk_clock_fake_advance(&fake->clock, ns);
     return WPK_OK;
+}
+
+static uint64_t waited(void *user)
+{
+    const struct fake *fake = user;
+    return fake->waited_ns;
 }
 
 static uint64_t preemptions(void *user)
@@ -67,6 +80,7 @@ static wpk_err measure(struct fake *fake, struct wpk_policy policy, uint64_t inc
     const struct wpk_measure_subject subject = {.run = run,
                                                 .cool = cool,
                                                 .preemptions = preemptions,
+                                                .waited_ns = waited,
                                                 .user = fake,
                                                 .clock = &fake->clock.clock};
     policy = wpk_measure_policy(&policy);
@@ -130,6 +144,27 @@ static void test_preempted_samples_do_not_count(void **state)
     assert_true(timing.sample_count >= 10);
     assert_int_equal(timing.median_ns, 900000);
     assert_int_equal(timing.mad_ns, 0);
+}
+
+/* A thread that waits for a CPU although nobody took it away: it was woken late. */
+static void test_samples_that_waited_do_not_count(void **state)
+{
+    (void)state;
+    struct fake fake = {.first_ns = 900000, .call_ns = 900000, .waits_every = 4, .wait_ns = 40000};
+    struct wpk_timing timing = {0};
+    assert_int_equal(measure(&fake, (struct wpk_policy){0}, 0, &timing), WPK_OK);
+    assert_int_equal(timing.median_ns, 900000);
+    assert_int_equal(timing.mad_ns, 0);
+    assert_true(timing.disturbed_count > 3);
+    /* Threads that wake each other wait a little. */
+    fake = (struct fake){.first_ns = 900000, .call_ns = 900000, .waits_every = 1, .wait_ns = 5000};
+    assert_int_equal(measure(&fake, (struct wpk_policy){0}, 0, &timing), WPK_OK);
+    assert_int_equal(timing.disturbed_count, 0);
+    /* Where all do, they count in the end, and the record says in how many it was so. */
+    fake = (struct fake){.first_ns = 900000, .call_ns = 900000, .waits_every = 1, .wait_ns = 90000};
+    assert_int_equal(measure(&fake, (struct wpk_policy){0}, 0, &timing), WPK_OK);
+    assert_int_equal(timing.median_ns, 990000);
+    assert_true(timing.disturbed_count > timing.sample_count);
 }
 
 static void test_preemption_prolongs_within_limits(void **state)
@@ -345,6 +380,7 @@ int main(void)
         cmocka_unit_test(test_slow_kernel_gets_fewer_samples),
         cmocka_unit_test(test_race),
         cmocka_unit_test(test_preempted_samples_do_not_count),
+        cmocka_unit_test(test_samples_that_waited_do_not_count),
         cmocka_unit_test(test_preemption_prolongs_within_limits),
         cmocka_unit_test(test_cold_conditions_evict_before_each_sample),
         cmocka_unit_test(test_calls_that_rotate),

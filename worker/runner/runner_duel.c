@@ -27,13 +27,15 @@ struct turn {
     uint64_t ns; /* median of the turn's samples */
     int repeat_count;
     int throttled_count;
+    int disturbed_count;
 };
 
 struct contestant {
     pid_t pid; /* 0: out */
     int fd;
-    int repeat_count;          /* of its last turn */
-    int throttled_count;       /* samples of all turns */
+    int repeat_count;    /* of its last turn */
+    int throttled_count; /* samples of all turns, as are the next */
+    int disturbed_count;
     struct wpk_record *record; /* how it ended */
 };
 
@@ -75,6 +77,7 @@ static void serve_turns(const struct wpk_duel_request *request, struct wpk_subje
         turn.ns = timing.median_ns;
         turn.repeat_count = timing.repeat_count;
         turn.throttled_count = timing.throttled_count;
+        turn.disturbed_count = timing.disturbed_count;
         if (!say(fd, &turn)) {
             break;
         }
@@ -143,6 +146,7 @@ static uint64_t take_turn(void *user, int index)
     nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
     contestant->repeat_count = turn.repeat_count;
     contestant->throttled_count += turn.throttled_count;
+    contestant->disturbed_count += turn.disturbed_count;
     return !heard ? 0 : turn.ns > 0 ? turn.ns : 1;
 }
 
@@ -188,5 +192,6 @@ void wpk_runner_duel(const struct wpk_runner_op *op, const struct wpk_duel_reque
         out[i].timing = timing[i];
         out[i].timing.repeat_count = contestants[i].repeat_count;
         out[i].timing.throttled_count = contestants[i].throttled_count;
+        out[i].timing.disturbed_count = contestants[i].disturbed_count;
     }
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/runner/subject.h"
 
+#include "common/quota.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -160,12 +162,24 @@ wpk_err wpk_subject_cool(void *user, enum wpk_conditions conditions)
     return subject->provider->kind->cool(subject->provider, conditions);
 }
 
-/* How often the scheduler has taken a CPU away from the threads of this process. */
+/* How often the scheduler has taken a CPU away from the threads of this process, or throttled its
+ * control group. */
 static uint64_t count_preemptions(void *user)
 {
+    static char group[WPK_QUOTA_PATH_MAX];
     struct rusage usage;
     (void)user;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_nivcsw : 0;
+    if (group[0] == '\0') {
+        wpk_quota_find("", group);
+    }
+    return wpk_quota_throttled(group) +
+           (getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_nivcsw : 0);
+}
+
+static uint64_t wait_of_thread(void *user)
+{
+    (void)user;
+    return wpk_quota_waited_ns();
 }
 
 wpk_err wpk_subject_time(void *user, int count, uint64_t *ns)
@@ -196,6 +210,7 @@ struct wpk_measure_subject wpk_subject_measured(struct wpk_subject *subject)
     return (struct wpk_measure_subject){.run = wpk_subject_run,
                                         .cool = wpk_subject_cool,
                                         .preemptions = has_clock ? NULL : count_preemptions,
+                                        .waited_ns = has_clock ? NULL : wait_of_thread,
                                         .throttled = has_clock ? is_throttled : NULL,
                                         .pause = pause_ns,
                                         .rotates = has_clock,
