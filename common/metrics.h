@@ -83,6 +83,8 @@ enum wpk_counter { WPK_COUNTER_LIST(WPK_COUNTER_ENUM) WPK_COUNTER_COUNT };
       "Workers whose times are not those of their class")                                          \
     X(WORKERS_THROTTLED, "wpk_workers_throttled", NONE,                                            \
       "Workers whose GPU's clocks were lowered while they timed their last result")                \
+    X(WORKERS_DISTURBED, "wpk_workers_disturbed", NONE,                                            \
+      "Workers whose samples had to wait for a CPU")                                               \
     X(QUEUE_DEPTH, "wpk_queue_depth", DEVICE, "Work items that want a worker, by device")          \
     X(WORKERS_WANTED, "wpk_workers_wanted", DEVICE,                                                \
       "Workers that would have something to do now, by the device that jobs name")                 \

@@ -35,6 +35,7 @@ static void set_states(const struct wpk_coordinator *coordinator)
     }
     wpk_metric_set(WPK_GAUGE_WORKER_OUTLIERS, 0, counts.workers_outliers);
     wpk_metric_set(WPK_GAUGE_WORKERS_THROTTLED, 0, counts.workers_throttled);
+    wpk_metric_set(WPK_GAUGE_WORKERS_DISTURBED, 0, counts.workers_disturbed);
     wpk_metric_set(WPK_GAUGE_LEASES_HELD, 0, counts.leases);
     wpk_metric_set(WPK_GAUGE_SEARCHES, 0, counts.searches);
 }

@@ -72,9 +72,12 @@ static void the_state_is_shown(void **state)
     assert_int_equal(gauge(WPK_GAUGE_SEARCHES), 1);
     assert_int_equal(gauge(WPK_GAUGE_WORKER_OUTLIERS), 0);
     assert_int_equal(gauge(WPK_GAUGE_WORKERS_THROTTLED), 0);
+    assert_int_equal(gauge(WPK_GAUGE_WORKERS_DISTURBED), 0);
     ((struct wpk_worker *)wpk_coordinator_worker(coordinator, 1))->throttled_count = 3;
     ((struct wpk_worker *)wpk_coordinator_worker(coordinator, 0))->is_outlier = true;
+    ((struct wpk_worker *)wpk_coordinator_worker(coordinator, 2))->steadiness.since_ns = 1;
     wpk_service_measure(&service);
+    assert_int_equal(gauge(WPK_GAUGE_WORKERS_DISTURBED), 1);
     assert_int_equal(gauge(WPK_GAUGE_WORKER_OUTLIERS), 1);
     assert_int_equal(gauge(WPK_GAUGE_WORKERS_THROTTLED), 1);
     wpk_index_free(service.index);

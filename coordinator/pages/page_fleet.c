@@ -45,11 +45,12 @@ static const char *fault_of(const struct wpk_worker *worker, uint64_t now_ns)
     if (worker->admin_state != WPK_ADMIN_STATE_NONE) {
         return worker->admin_reason != NULL ? worker->admin_reason : "";
     }
-    return worker->failure[0] != '\0'    ? worker->failure
-           : worker->stuck               ? "its run takes too long"
-           : worker->is_outlier          ? "its times are not those of its class"
-           : worker->throttled_count > 0 ? "its GPU was throttled in its last result"
-           : worker->peer == 0           ? "its connection ended"
+    return worker->failure[0] != '\0'         ? worker->failure
+           : worker->stuck                    ? "its run takes too long"
+           : worker->is_outlier               ? "its times are not those of its class"
+           : worker->throttled_count > 0      ? "its GPU was throttled in its last result"
+           : worker->steadiness.since_ns != 0 ? "its samples wait for a CPU"
+           : worker->peer == 0                ? "its connection ended"
            : !worker->polling && now_ns > worker->heard_ns + SILENT_NS ? "it is silent"
                                                                        : NULL;
 }

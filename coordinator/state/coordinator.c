@@ -80,6 +80,7 @@ static void serve_tick(struct wpk_coordinator *c)
         c->stored_ns = c->event->now_ns;
         wpk_search_store(c);
         wpk_owner_store(c);
+        wpk_steadiness_update(c);
     }
 }
 
@@ -383,6 +384,7 @@ void wpk_coordinator_count(const struct wpk_coordinator *c, struct wpk_coordinat
         const struct wpk_worker *worker = c->workers[i];
         out->workers_outliers += worker->is_outlier;
         out->workers_throttled += worker->throttled_count > 0;
+        out->workers_disturbed += worker->steadiness.since_ns != 0;
         if (worker->admin_state == WPK_ADMIN_STATE_QUARANTINE) {
             out->workers_quarantined++;
         } else if (worker->admin_state == WPK_ADMIN_STATE_DRAIN || worker->draining) {

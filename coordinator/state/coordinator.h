@@ -58,6 +58,7 @@ struct wpk_coordinator_counts {
     uint32_t workers_quarantined;
     uint32_t workers_outliers;  /* in any of these states */
     uint32_t workers_throttled; /* in any of these states */
+    uint32_t workers_disturbed; /* in any of these states */
     uint32_t leases;
     uint32_t searches;
 };

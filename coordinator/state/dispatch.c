@@ -324,7 +324,9 @@ static struct wpk_claim *choose(const struct wpk_coordinator *c, const struct wp
     uint64_t best_ns = UINT64_MAX; /* virtual time of its owner */
     for (const struct wpk_link *link = worker->worker_class->links; link != NULL;
          link = link->worker_class_next) {
-        for (uint32_t i = 0; i < link->queue->ready_count && !is_held(c, link->queue); i++) {
+        bool runs = !worker->steadiness.only_builds || link->queue->stage == WPK_QUEUE_BUILD;
+        for (uint32_t i = 0; runs && i < link->queue->ready_count && !is_held(c, link->queue);
+             i++) {
             const struct wpk_owner_queue *owner_queue = link->queue->ready[i];
             uint64_t ns = wpk_fair_payer(worker->worker_class, owner_queue->flow)->virtual_ns;
             if (ns > best_ns) {

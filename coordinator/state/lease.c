@@ -68,7 +68,8 @@ static enum wpk_work_stage stage_of(const struct wpk_work_item *item, wpk_work_i
     if (item->built != NULL) {
         return WPK_STAGE_RUN;
     }
-    return (worker->hello.roles & WPK_WORKER_RUNS) != 0 ? WPK_STAGE_WHOLE : WPK_STAGE_BUILD;
+    bool runs = (worker->hello.roles & WPK_WORKER_RUNS) != 0 && !worker->steadiness.only_builds;
+    return runs ? WPK_STAGE_WHOLE : WPK_STAGE_BUILD;
 }
 
 struct wpk_lease *wpk_lease_take(struct wpk_coordinator *c, struct wpk_search *search,

@@ -476,6 +476,7 @@ struct wpk_worker_class {
     struct wpk_worker *waiting_last;
     uint32_t worker_count;
     uint32_t available_count; /* workers that may be given work */
+    uint32_t steady_count;    /* of these, at the last tick, those that were not disturbed */
     uint64_t virtual_ns; /* the largest virtual time of a flow that it served, before the charge */
     uint32_t place;      /* in the coordinator's array */
 };
@@ -502,6 +503,19 @@ struct wpk_work_queue {
     uint64_t virtual_ns;   /* the largest of its worker classes' in its timing class; never falls */
     struct wpk_mark mark;  /* there may be work for a waiting poll */
     uint32_t place;        /* in the coordinator's array */
+};
+
+#define WPK_DISTURBED_SHARE 0.05  /* of its samples: with more, a worker is disturbed */
+#define WPK_DISTURBED_SAMPLES 200 /* are looked at before that is said */
+#define WPK_DISTURBED_MS 60000    /* then it is given another chance */
+
+/* How often a worker's samples waited for a CPU. A worker that is disturbed only builds, while
+ * another one of its worker class is not. */
+struct wpk_steadiness {
+    uint32_t sample_count;    /* taken lately, */
+    uint32_t disturbed_count; /* of which so many waited */
+    uint64_t since_ns;        /* when it became disturbed; 0: it is not */
+    bool only_builds;
 };
 
 #define WPK_WORKERS_MAX 16384 /* sessions at a time */
@@ -538,9 +552,10 @@ struct wpk_worker {
     struct wpk_lease *leases; /* oldest first */
     struct wpk_lease *leases_last;
     uint32_t lease_count;
-    struct wpk_comparisons *comparisons;   /* owned; with other workers' times; NULL: none yet */
-    bool is_outlier;                       /* worker.h */
-    int throttled_count, sample_count;     /* of its last result with a time */
+    struct wpk_comparisons *comparisons; /* owned; with other workers' times; NULL: none yet */
+    bool is_outlier;                     /* worker.h */
+    int throttled_count, sample_count;   /* of its last result with a time */
+    struct wpk_steadiness steadiness;
     bool available;                        /* may be given work: counted in its worker class */
     struct wpk_worker_class *worker_class; /* workers that can do the same work */
     /* List of workers whose polls wait: of its worker class, or of `awaited`. */

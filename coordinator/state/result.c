@@ -299,6 +299,7 @@ static enum wpk_ack take_result(struct wpk_coordinator *c, struct wpk_worker *wo
     }
     observe(&result->record);
     note_throttled(c, worker, result);
+    wpk_steadiness_note(c, worker, result);
     if (nothing) {
         try_again(c, search, worker, result);
     } else if (result->id.kind == WPK_WORK_FINAL) {

@@ -29,6 +29,17 @@ WPK_MUST_CHECK wpk_err wpk_admin_state_parse(const char *text, enum wpk_admin_st
 WPK_MUST_CHECK wpk_err wpk_admin_state_check(const struct wpk_coordinator *coordinator,
                                              const char *name, enum wpk_admin_state state);
 
+/* Steadiness: how often a worker's samples waited for a CPU (steadiness.c). */
+
+/* Note how many samples of the result's times waited. The worker is disturbed if too many did. */
+void wpk_steadiness_note(struct wpk_coordinator *c, struct wpk_worker *worker,
+                         const struct wpk_result *result);
+/* Once a second: give workers another chance that are disturbed for long, and decide which workers
+ * only build. */
+void wpk_steadiness_update(struct wpk_coordinator *c);
+/* True if the worker is disturbed, as `out` says. */
+bool wpk_steadiness_reason(const struct wpk_worker *worker, char out[WPK_REASON_MAX]);
+
 /* Outliers: workers whose times are not those of their timing class. Such a worker names a device
  * that it does not have, is throttled, or shares its cores. The worker's own results do not show
  * it, because they are consistent. But finals and verifications time again what another worker has

@@ -444,7 +444,7 @@ void wpk_document_worker(struct wpk_json_writer *w, const struct wpk_worker *wor
 {
     uint64_t silent_ns =
         !worker->polling && now_ns > worker->heard_ns ? now_ns - worker->heard_ns : 0;
-    char outlier[WPK_REASON_MAX], throttled[WPK_REASON_MAX];
+    char outlier[WPK_REASON_MAX], throttled[WPK_REASON_MAX], disturbed[WPK_REASON_MAX];
     bool set = worker->admin_state != WPK_ADMIN_STATE_NONE;
     wpk_outlier_reason(worker, outlier);
     snprintf(throttled, sizeof throttled,
@@ -454,13 +454,15 @@ void wpk_document_worker(struct wpk_json_writer *w, const struct wpk_worker *wor
                          : set                               ? ""
                          : worker->failure[0] != '\0'        ? worker->failure
                          : worker->stuck ? "what it runs takes too long: it is given nothing else"
-                         : worker->throttled_count > 0 ? throttled
-                                                       : outlier;
+                         : worker->throttled_count > 0              ? throttled
+                         : wpk_steadiness_reason(worker, disturbed) ? disturbed
+                                                                    : outlier;
     wpk_json_begin_object(w, NULL);
     wpk_json_put_text(w, "name", worker->hello.name);
     wpk_json_put_text(w, "state", worker_state(worker));
     wpk_json_put_text(w, "reason", reason);
     wpk_json_put_bool(w, "throttled", worker->throttled_count > 0);
+    wpk_json_put_bool(w, "disturbed", worker->steadiness.since_ns != 0);
     wpk_json_put_text(w, "device", worker->device_class);
     put_hello(w, &worker->hello);
     wpk_json_put_int(w, "running", worker->lease_count);
