@@ -122,16 +122,19 @@ static void die_with(pid_t parent)
     }
 }
 
+/* Schedulers send SIGTERM to every process of a job: only the worker takes it, and ends the others
+ * by SIGKILL. A candidate that died of it would be blamed. */
 static void reset_signals(void)
 {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    static const int changed[] = {SIGINT,  SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD,
-                                  SIGUSR1, SIGSEGV, SIGBUS, SIGILL,  SIGFPE,  SIGABRT};
+    static const int changed[] = {SIGINT,  SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD, SIGUSR1,
+                                  SIGSEGV, SIGBUS, SIGILL,  SIGFPE,  SIGABRT};
     for (size_t i = 0; i < sizeof(changed) / sizeof(changed[0]); i++) {
         signal(changed[i], SIG_DFL);
     }
+    signal(SIGTERM, SIG_IGN);
 }
 
 static void exec_program(pid_t parent, int fd, int report, const char *path, char *const *argv)
