@@ -267,7 +267,7 @@ if ! wheels_present; then
 fi
 
 case ${1:-} in
-test) need_venv test-venv "$root/tests/requirements.txt" "schemathesis (20 MB)" ;;
+test) need_venv test-venv "$root/tests/requirements.txt" "schemathesis and others (45 MB)" ;;
 esac
 case ${1:-} in
 test | wheel) need_venv wheel-venv "$root/python/requirements.txt" "auditwheel (2 MB)" ;;

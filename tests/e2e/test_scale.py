@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fleets that grow with demand, and workers that leave by themselves."""
+import os
 import re
+import shutil
+import signal
+import subprocess
 import time
 
-from lib import CONVOLUTION, Skip, check, main, need, wait_for
+from lib import BIN, CONVOLUTION, ROOT, Process, Skip, check, descendants, main, need, wait_for
 from test_api import Api
 from test_worker_fleet import ended_of, state_of, submit, trials_of, wait_done
 
@@ -91,6 +95,130 @@ def test_workers_leave_in_time(box):
     log = service.wpkd.text(service.wpkd.err)
     check("worker_lost" not in log and log.count("worker_left") == 3, "each said goodbye", log[-2000:])
     service.stop()
+
+
+def test_all_processes_are_told(box):
+    """Slurm sends SIGTERM to every process of a job: no candidate dies of it."""
+    need("wpkd", "wpk-worker", "wpk-builder", "wpk-runner")
+    service = Api(box)
+    job = submit(service, ops=[dict(CONVOLUTION)], budget={"candidates": 400, "seconds": 600})
+    for turn in range(3):
+        worker = service.add_worker("--name", "worker%d" % turn)
+        known = len(ended_of(service, job))
+        wait_for("it works", lambda: len(ended_of(service, job)) > known, 60)
+        for pid in list(descendants(worker.popen.pid)) + [worker.popen.pid]:
+            try:
+                os.kill(pid, signal.SIGTERM)
+            except ProcessLookupError:
+                pass  # a candidate has ended meanwhile
+        code, _, err = worker.wait(90)
+        check(code == 0 and "reason=told" in err, "it leaves", code, err[-2000:])
+        check("died" not in err and "interrupted" not in err, "nothing was cut short", err[-2000:])
+    outcomes = {outcome for _, outcome in ended_of(service, job)}
+    check(not outcomes & {"run_crash", "build_error", "abandoned"} and not blamed(service, job), "nobody is blamed", outcomes)
+    service.stop()
+
+
+# Slurm, as far as the scaler sees it: jobs are processes of this machine.
+SBATCH = """#!/bin/sh
+for option; do
+    case $option in --array=1-*) count=${option#--array=1-} ;; esac
+done
+echo "$@" >>"$SLURM_DIR/calls"
+for task in $(seq "$count"); do
+    SLURM_JOB_END_TIME=$(($(date +%s) + 3600)) sh "$option" </dev/null >"$SLURM_DIR/log.$$.$task" 2>&1 &
+    echo $! >>"$SLURM_DIR/pids"
+done
+"""
+SQUEUE = """#!/bin/sh
+[ ! -e "$SLURM_DIR/down" ] || exit 1
+[ ! -e "$SLURM_DIR/pids" ] || while read -r pid; do
+    [ ! -e "/proc/$pid/exe" ] || echo "$pid"
+done <"$SLURM_DIR/pids"
+"""
+SCANCEL = '#!/bin/sh\necho "$@" >>"$SLURM_DIR/cancelled"\n'
+
+
+def start_scaler(box, service, **variables):
+    """The scaler of deploy/slurm, with stubs of Slurm's commands, and the directory that they write to."""
+    if not shutil.which("curl"):
+        raise Skip("no curl")
+    directory = box.path("slurm")
+    os.mkdir(directory)
+    for name, text in (("sbatch", SBATCH), ("squeue", SQUEUE), ("scancel", SCANCEL)):
+        path = box.write("slurm/" + name, text)
+        os.chmod(path, 0o755)
+    box.env.update(SLURM_DIR=directory, PATH="%s:%s:%s" % (directory, os.path.abspath(BIN), os.environ["PATH"]),
+                   WPK_URL=service.url, WPK_COORDINATOR=service.listen, WPK_EVERY_S="1", WPK_IDLE_S="3", **variables)
+    scaler = Process(box, [os.path.join(ROOT, "deploy/slurm/scaler.sh"), "--partition=main"])
+    return scaler, directory
+
+
+def read(*path):
+    try:
+        with open(os.path.join(*path), encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+
+
+def test_scaler(box):
+    """Workers come with work and leave with it."""
+    need("wpkd", "wpk-worker", "wpk-builder", "wpk-runner")
+    service = Api(box)
+    scaler, directory = start_scaler(box, service, WPK_WORKERS_MAX="2")
+    time.sleep(3)
+    check(read(directory, "calls") == "", "without work nothing is started", read(directory, "calls"))
+    box.write("slurm/down", "")
+    submitted = time.monotonic()
+    job = submit(service, budget={"candidates": 40, "seconds": 600})
+    time.sleep(3)
+    check(read(directory, "calls") == "", "nor while Slurm does not answer", read(directory, "calls"))
+    os.remove(box.path("slurm/down"))
+    up = time.monotonic()
+    wait_for("a worker has come", lambda: read(directory, "calls"), 30)
+    wait_for("there is a result", lambda: any(t["outcome"] == "ok" for t in trials_of(service, job)), 60)
+    first_s = time.monotonic() - up
+    wait_done(service, job)
+    done = time.monotonic()
+    wait_for("the workers have left", lambda: not live(directory), 60)
+    print("# first result %.1f s after a look at Slurm was possible, job %.1f s, last work to last exit %.1f s (idle time 3 s)" % (
+        first_s, done - submitted, time.monotonic() - done))
+    calls = read(directory, "calls").splitlines()
+    check(all("--partition=main" in call and "--job-name=wpk-worker-cpu" in call for call in calls), "with its options", calls)
+    check(len(calls) < 10, "it does not start in vain", calls)
+    logs = "".join(read(directory, name) for name in os.listdir(directory) if name.startswith("log."))
+    check("reason=idle" in logs, "they left by themselves", logs[-2000:])
+    cancelled = read(directory, "cancelled")
+    check(cancelled.startswith("-t PENDING -n wpk-worker-cpu -u "), "those that wait are cancelled", cancelled)
+    check(not blamed(service, job), "nobody is blamed", blamed(service, job))
+    scaler.popen.terminate()
+    scaler.wait(10)
+    service.stop()
+
+
+def live(directory):
+    return [pid for pid in read(directory, "pids").split() if os.path.exists("/proc/%s/exe" % pid)]
+
+
+def test_worker_of_slurm(box):
+    """worker.sbatch names the GPU by its UUID, and leaves before the job's time is over."""
+    directory = box.path("slurm")
+    os.mkdir(directory)
+    for name, text in (("wpk-worker", '#!/bin/sh\necho "$@"\n'), ("nvidia-smi", '#!/bin/sh\necho "GPU-$2-of-smi"\n')):
+        os.chmod(box.write("slurm/" + name, text), 0o755)
+    script = os.path.join(ROOT, "deploy/slurm/worker.sbatch")
+    for variables, want in (({}, "--cpu --coordinator tcp://x:1 --exit-when-idle 30"),
+                            ({"CUDA_VISIBLE_DEVICES": "3,4", "WPK_IDLE_S": "5", "WPK_WORKER": "--ca /a --label a=b"},
+                             "--gpu GPU-3-of-smi --coordinator tcp://x:1 --exit-when-idle 5 --ca /a --label a=b"),
+                            ({"CUDA_VISIBLE_DEVICES": "MIG-1"}, "--gpu MIG-1 --coordinator tcp://x:1 --exit-when-idle 30")):
+        env = {"PATH": directory + ":" + os.environ["PATH"], "WPK_COORDINATOR": "tcp://x:1", **variables}
+        said = subprocess.run(["sh", script], env=env, stdout=subprocess.PIPE, text=True, check=True).stdout
+        check(said == want + "\n", "the options", said, want)
+    end = str(int(time.time()) + 1000)
+    said = subprocess.run(["sh", script], env=dict(env, SLURM_JOB_END_TIME=end), stdout=subprocess.PIPE, text=True, check=True).stdout
+    check(790 <= int(said.split("--leave-after ")[1]) <= 820, "three minutes before", said)
+    check(subprocess.run(["sh", script], env={"PATH": env["PATH"]}, stderr=subprocess.DEVNULL, check=False).returncode != 0, "it needs a wpkd")
 
 
 if __name__ == "__main__":
