@@ -51,8 +51,8 @@ bool wpk_instruction_fits(const struct wpk_instruction *instruction,
                           const struct wpk_program *program, const struct wpk_stage *stage,
                           int load[2]);
 
-/* The number of the instruction with the most lanes for its cost that fits the stage and needs no other flags
- * than these; -1: there is none. */
+/* The number of the instruction with the most lanes for its cost that fits the stage and needs no
+ * other flags than these; -1: there is none. */
 int wpk_instruction_choose(const struct wpk_program *program, const struct wpk_stage *stage,
                            wpk_cpu_flags has);
 /* The same of the first stage that some instruction fits. */
