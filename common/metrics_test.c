@@ -171,7 +171,7 @@ static void page_is_valid(void **state)
     wpk_metric_change(WPK_GAUGE_LEASES_HELD, 0, 5);
     wpk_metric_change(WPK_GAUGE_LEASES_HELD, 0, -2);
     wpk_metrics_print(&page);
-    assert_int_equal(check_page(page.data), empty + 2); /* two families have devices */
+    assert_int_equal(check_page(page.data), empty + 3); /* three families have devices */
     expect_line(page.data, "wpk_trials_total{outcome=\"ok\"} 7");
     expect_line(page.data, "wpk_device_seconds_total{device=\"cpu:x\"} 1.5");
     expect_line(page.data, "wpk_jobs{state=\"running\"} 3");
