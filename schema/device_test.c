@@ -67,9 +67,9 @@ static void classes_name_the_level(void **state)
         {ALDER_LAKE, "cpu/Some CPU 9/avx2", 32},
         {KNIGHTS_LANDING, "cpu/Some CPU 9/avx2", 32},
         {WPK_CPU_SET_AVX512, "cpu/Some CPU 9/avx512", 64},
-        {COOPER_LAKE, "cpu/Some CPU 9/avx512vnni", 64},
+        {COOPER_LAKE, "cpu/Some CPU 9/avx512bf16", 64},
         {ICE_LAKE, "cpu/Some CPU 9/avx512vnni", 64},
-        {SAPPHIRE_RAPIDS, "cpu/Some CPU 9/avx512vnni", 64},
+        {SAPPHIRE_RAPIDS, "cpu/Some CPU 9/avx512bf16", 64},
         {WPK_CPU_SET_ZEN4, "cpu/Some CPU 9/zen4", 64},
         {WPK_CPU_SET_ZEN4 | WPK_CPU_AVX_VNNI, "cpu/Some CPU 9/zen4", 64}, /* Zen 5 */
     };
