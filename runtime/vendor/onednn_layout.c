@@ -28,6 +28,12 @@ static dnnl_data_type_t data_type(enum wpk_dtype dtype)
         return dnnl_bf16;
     case WPK_F16:
         return dnnl_f16;
+    case WPK_U8:
+        return dnnl_u8;
+    case WPK_I8:
+        return dnnl_s8;
+    case WPK_I32:
+        return dnnl_s32;
     default:
         return dnnl_data_type_undef;
     }

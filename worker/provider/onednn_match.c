@@ -406,7 +406,7 @@ static const struct wpk_stage *last_stage(const struct wpk_program *program, int
     for (int t = 0; t < program->tensor_count; t++) {
         const struct wpk_tensor *tensor = &program->tensors[t];
         bool plain =
-            tensor->dtype == WPK_F32 || tensor->dtype == WPK_BF16 || tensor->dtype == WPK_F16;
+            tensor->dtype != WPK_F64 && tensor->dtype != WPK_I64 && tensor->dtype != WPK_BOOL;
         if (tensor->role != WPK_ROLE_INTERMEDIATE && !plain) {
             return NULL;
         }

@@ -63,6 +63,22 @@ static void convolution_in_another_order(void **state)
     assert_int_equal(op.operand[WPK_RECIPE_BIAS].tensor, -1);
 }
 
+/* Bytes are widened by the library itself; what is narrowed before it is multiplied is not its. */
+static void products_of_integers(void **state)
+{
+    const struct wpk_given bytes = {"C[i,j] = sum(k) i32(A[i,k]) * i32(B[k,j])",
+                                    {"A u8[8,16]", "B i8[16,12]", "C i32[8,12]"}};
+    const struct wpk_given narrowed = {"C[i,j] = sum(k) i32(u8(A[i,k])) * i32(B[k,j])",
+                                       {"A i32[8,16]", "B i8[16,12]", "C i32[8,12]"}};
+    struct wpk_recipe op;
+
+    (void)state;
+    assert_int_equal(match(&bytes, &op), WPK_OK);
+    assert_int_equal(op.kind, WPK_RECIPE_MATMUL);
+    assert_int_equal(op.operand[WPK_RECIPE_SRC].extent[1], 16);
+    assert_int_not_equal(match(&narrowed, &op), WPK_OK);
+}
+
 static void convolution_1x1_and_in_groups(void **state)
 {
     const struct wpk_given pointwise = {
@@ -199,6 +215,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolution_with_bias_and_relu),
         cmocka_unit_test(convolution_in_another_order),
+        cmocka_unit_test(products_of_integers),
         cmocka_unit_test(convolution_1x1_and_in_groups),
         cmocka_unit_test(matrix_products),
         cmocka_unit_test(softmax_and_layernorm),

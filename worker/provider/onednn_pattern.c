@@ -4,12 +4,18 @@
 
 /* ---- nodes */
 
+/* Floats, which the library rounds as it likes, and bytes as wider integers. */
+static bool keeps_values(enum wpk_dtype from, enum wpk_dtype to)
+{
+    bool bytes = wpk_dtype_size(from) == 1 && from != WPK_BOOL && to == WPK_I32;
+    return bytes || (wpk_dtype_is_float(from) && wpk_dtype_is_float(to));
+}
+
 int wpk_onednn_bare(const struct wpk_program *program, int node)
 {
     const struct wpk_node *n = &program->nodes[node];
 
-    while (n->kind == WPK_NODE_CAST && wpk_dtype_is_float(n->dtype) &&
-           wpk_dtype_is_float(program->nodes[n->arg[0]].dtype)) {
+    while (n->kind == WPK_NODE_CAST && keeps_values(program->nodes[n->arg[0]].dtype, n->dtype)) {
         node = n->arg[0];
         n = &program->nodes[node];
     }
