@@ -6,6 +6,7 @@
 #include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/table.h"
+#include "ir/instruction/instruction.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -145,7 +146,8 @@ bool wpk_until_holds(const struct wpk_search *search, const char *until)
         return vendor_ns(search) >= wanted * ns;
     }
     if (strncmp(until, "of_peak=", 8) == 0) {
-        double peak = search->device.peak_flops_per_s * search->key.threads;
+        double peak = search->device.peak_flops_per_s * search->key.threads *
+                      wpk_operator_peak_times(search->op, search->device.cpu.flags);
         return peak > 0 && search->flops / (ns * 1e-9) >= wanted * peak;
     }
     return ended >= CONVERGED_LEAST && leader->number < ended / 2;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/store/document.h"
+#include "ir/instruction/instruction.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -110,7 +111,9 @@ wpk_err wpk_document_kernel(struct wpk_store *store, const struct wpk_effect *ef
     wpk_json_put_real(w, "flops", search->flops);
     wpk_json_put_real(w, "bytes", search->bytes);
     wpk_json_put_text(w, "device", key->device_class);
-    wpk_json_put_real(w, "device_peak_flops_per_s", search->device.peak_flops_per_s);
+    wpk_json_put_real(w, "device_peak_flops_per_s",
+                      search->device.peak_flops_per_s *
+                          wpk_operator_peak_times(search->op, search->device.cpu.flags));
     wpk_json_put_real(w, "device_peak_bytes_per_s", search->device.peak_bytes_per_s);
     wpk_json_put_text(w, "environment", key->environment);
     wpk_json_put_text(w, "layouts", key->layouts);

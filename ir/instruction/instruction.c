@@ -3,6 +3,7 @@
 
 #include "ir/notation/notation.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,4 +203,16 @@ int wpk_program_instruction(const struct wpk_program *program, wpk_cpu_flags has
         found = wpk_instruction_choose(program, &program->stages[s], has);
     }
     return found;
+}
+
+double wpk_operator_peak_times(const char *op, wpk_cpu_flags has)
+{
+    struct wpk_program program = {0};
+    double times = 1;
+    if (wpk_program_parse(op, &program, NULL) == WPK_OK) {
+        int found = wpk_program_instruction(&program, has);
+        times = found < 0 ? 1 : fmax(1, instructions[found].terms / instructions[found].cost);
+    }
+    wpk_program_fini(&program);
+    return times;
 }

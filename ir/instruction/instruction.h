@@ -57,6 +57,9 @@ int wpk_instruction_choose(const struct wpk_program *program, const struct wpk_s
                            wpk_cpu_flags has);
 /* The same of the first stage that some instruction fits. */
 int wpk_program_instruction(const struct wpk_program *program, wpk_cpu_flags has);
+/* How many times as many operations as by multiply-adds of f32 a core with these flags does in the
+ * operator `op`, in whole form: 1 unless an instruction fits. */
+double wpk_operator_peak_times(const char *op, wpk_cpu_flags has);
 
 #ifdef __cplusplus
 }

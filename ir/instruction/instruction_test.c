@@ -52,6 +52,19 @@ static void test_a_description_is_executed(void **state)
     }
 }
 
+static void test_peaks(void **state)
+{
+    (void)state;
+    static const char bytes[] = "input X u8[6,8]\ninput W i8[8]\noutput Y i32[6]\n"
+                                "Y[i] = sum.i32(k:8) i32(X[i,k]) * i32(W[k])\n";
+    static const char floats[] = "input X f32[6,8]\ninput W f32[8]\noutput Y f32[6]\n"
+                                 "Y[i] = sum.f32(k:8) X[i,k] * W[k]\n";
+    assert_true(wpk_operator_peak_times(bytes, WPK_CPU_SET_AVX512_VNNI) == 4);
+    assert_true(wpk_operator_peak_times(bytes, WPK_CPU_SET_AVX512) == 1);
+    assert_true(wpk_operator_peak_times(floats, WPK_CPU_FLAGS_ALL) == 1);
+    assert_true(wpk_operator_peak_times("nonsense", WPK_CPU_FLAGS_ALL) == 1);
+}
+
 static void test_mistakes_are_refused(void **state)
 {
     (void)state;
@@ -109,9 +122,8 @@ static void test_where_one_fits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_are_read),
-        cmocka_unit_test(test_a_description_is_executed),
-        cmocka_unit_test(test_mistakes_are_refused),
+        cmocka_unit_test(test_all_are_read),   cmocka_unit_test(test_a_description_is_executed),
+        cmocka_unit_test(test_peaks),          cmocka_unit_test(test_mistakes_are_refused),
         cmocka_unit_test(test_where_one_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
