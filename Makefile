@@ -4,7 +4,7 @@
 SETUP := deploy/setup.sh
 BIN := build/bin
 
-.PHONY: all help wheel setup setup-gpu setup-gpu-vendors demo demo-gpu check test test-all test-onnx soak bench bench-gpu bench-models bench-search bench-tune format clean
+.PHONY: all help wheel setup setup-gpu setup-gpu-vendors packages demo demo-gpu check test test-all test-onnx soak bench bench-gpu bench-models bench-search bench-tune format clean
 
 # A changed meson.build configures anew, which nobody has to read unless it fails.
 all: build/build.ninja ## build; the programs are in build/bin/
@@ -52,6 +52,11 @@ test: all ## every test once: most under ASan, threads under TSan, tidy; clang c
 test-all: all ## every test with gcc, clang, ASan and TSan, and the simulator's thousand seeds
 	@$(SETUP) test
 	@tests/run.py all
+
+packages: ## Debian packages of the committed tree, into build/packages/
+	@$(SETUP) packages
+	@deploy/packages.sh build/packages >build/packages.log 2>&1 || { tail -n 20 build/packages.log >&2; exit 1; }
+	@ls -sh build/packages
 
 wheel: all ## the Python packages, into build/wheel/
 	@$(SETUP) wheel

@@ -6,6 +6,7 @@
 #     deploy/setup.sh test     and what `make test` needs on top
 #     deploy/setup.sh bench    and what `make bench` does; bench/setup.sh fetches the peers
 #     deploy/setup.sh wheel    and what `make wheel` does
+#     deploy/setup.sh packages and what `make packages` does
 #     deploy/setup.sh gpu      NVRTC, ptxas and cuda.h alone, pinned by hash, into .deps/nvrtc
 #     deploy/setup.sh gpu-vendors  cuBLASLt and cuDNN alone, into .deps/gpu-vendors (1.2 GB)
 #
@@ -28,6 +29,7 @@ case ${1:-} in
 # systemd brings systemd-analyze; installed, it neither starts anything nor becomes the init.
 test) packages="$packages clang clang-format git curl openssl python3-venv systemd zsh" ;;
 bench | wheel) packages="$packages python3-venv" ;;
+packages) packages="$packages debhelper git" ;;
 esac
 
 . "$root/deploy/progress.sh"
