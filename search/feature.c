@@ -511,3 +511,37 @@ wpk_err wpk_space_features(const struct wpk_space *space, const struct wpk_candi
     put_body(&w, &features);
     return WPK_OK;
 }
+
+/* ---- ranks */
+
+wpk_err wpk_space_bound(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                        double *seconds)
+{
+    const struct wpk_structure *structure = space->variants[candidate->variant].plan;
+    const struct wpk_target *target = &space->options.target;
+    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
+    struct wpk_nest nest;
+    struct wpk_features features;
+    if (kind != NULL) {
+        *seconds = wpk_space_kind_bound(space, candidate);
+        return WPK_OK;
+    }
+    wpk_err err = wpk_candidate_nest(space, candidate, &nest);
+    if (err == WPK_OK) {
+        wpk_features(&structure->accesses, &nest, &target->machine, space->options.threads,
+                     &features);
+        *seconds = target->rules->bound(&target->machine, &features, space->options.threads);
+    }
+    return err;
+}
+
+wpk_err wpk_space_predict(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                          double *out)
+{
+    double seconds = 1;
+    wpk_err err = wpk_device_is_emulated(&space->options.device)
+                      ? WPK_OK
+                      : wpk_space_bound(space, candidate, &seconds);
+    *out = wpk_real_log(fmax(seconds, 1e-12));
+    return err;
+}

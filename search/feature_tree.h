@@ -29,8 +29,8 @@ struct wpk_feature_node {
 /* How the vectors of a definition lie. */
 struct wpk_feature_shape {
     struct wpk_access_tile tile;
-    bool rolls; /* has loops of its own over axes of the output */
-    int node;   /* innermost */
+    bool rolls;                        /* has loops of its own over axes of the output */
+    int node;                          /* innermost */
     const struct wpk_instruction *dot; /* that adds the terms of one run; NULL: none */
 };
 

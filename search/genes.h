@@ -101,10 +101,10 @@ struct wpk_decisions {
     int order_count;       /* axes that have loops: extent > 1 and not whole */
     int red[WPK_AXES_MAX]; /* reduction axes of the contraction, outermost first */
     int red_count;
-    int split_axis; /* the contraction's largest reduction axis, or -1 */
-    int64_t split;  /* 0: not split */
-    bool blocked;   /* each part is summed by itself, then added to the total */
-    bool panel;     /* the totals of a whole block of the root are kept, and each part is added to
+    int split_axis;  /* the contraction's largest reduction axis, or -1 */
+    int64_t split;   /* 0: not split */
+    bool blocked;    /* each part is summed by itself, then added to the total */
+    bool panel;      /* the totals of a whole block of the root are kept, and each part is added to
                          all of them before the next one: `blocked`, too */
     int dot;         /* reduction axis of which `instruction` adds several terms, -1: none */
     int instruction; /* as a number */

@@ -12,11 +12,6 @@
 #define LOOKED_AT_MAX 600000 /* candidates, of each variant, before the best are taken */
 #define BACK_END_AT 7        /* constructed candidates before one of another back end */
 
-const struct wpk_space_kind *wpk_space_kind_of(const struct wpk_space *space)
-{
-    return space->options.target.rules->space;
-}
-
 bool wpk_space_kind_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate,
                              const char **why)
 {

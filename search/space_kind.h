@@ -10,6 +10,7 @@
 #define WPK_SEARCH_SPACE_KIND_H
 
 #include "nest/nest.h"
+#include "search/rules.h"
 #include "search/space.h"
 
 /* Every slot is required. */
@@ -45,7 +46,11 @@ struct wpk_space_kind {
 };
 
 /* Of the space's device, NULL: groups and their genes. */
-const struct wpk_space_kind *wpk_space_kind_of(const struct wpk_space *space);
+static inline const struct wpk_space_kind *wpk_space_kind_of(const struct wpk_space *space)
+{
+    return space->options.target.rules->space;
+}
+
 /* The version of the texts of candidates for a kind of device, "cpu" or "cuda". */
 const char *wpk_space_version_of(const char *device_kind);
 /* The version of the space's candidates' texts. */

@@ -160,7 +160,7 @@ static void test_samples_that_waited_do_not_count(void **state)
     fake = (struct fake){.first_ns = 900000, .call_ns = 900000, .waits_every = 1, .wait_ns = 5000};
     assert_int_equal(measure(&fake, (struct wpk_policy){0}, 0, &timing), WPK_OK);
     assert_int_equal(timing.disturbed_count, 0);
-    /* Where all do, they count in the end, and the record says in how many it was so. */
+    /* If every sample waited, the samples count in the end, and the record has their number. */
     fake = (struct fake){.first_ns = 900000, .call_ns = 900000, .waits_every = 1, .wait_ns = 90000};
     assert_int_equal(measure(&fake, (struct wpk_policy){0}, 0, &timing), WPK_OK);
     assert_int_equal(timing.median_ns, 990000);

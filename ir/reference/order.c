@@ -35,7 +35,7 @@ static bool fits(const struct wpk_stage *stage)
 wpk_err wpk_order_new(struct wpk_tape *tape)
 {
     const struct wpk_stage *stage = tape->stage;
-    if (!tape->ordered || !wpk_tape_lane_is_reduced(tape) ||
+    if (!tape->ordered || !wpk_order_lane_is_reduced(tape) ||
         tape->lane_axis == stage->axis_count - 1) {
         return WPK_OK;
     }
@@ -67,7 +67,7 @@ void wpk_order_begin(struct wpk_tape *tape)
 static void add_terms(struct wpk_tape *tape, const double *row)
 {
     const struct wpk_stage *stage = tape->stage;
-    if (!wpk_tape_lane_is_reduced(tape)) {
+    if (!wpk_order_lane_is_reduced(tape)) {
         wpk_lanes_join(stage->reduction, stage->accumulator, tape->lanes, row, tape->sum);
         return;
     }
@@ -92,7 +92,7 @@ void wpk_order_add(struct wpk_tape *tape, const double *a, const double *b)
         return;
     }
     bool uniform = tape->sparse; /* the first factor is one number */
-    if (!wpk_tape_lane_is_reduced(tape) && sums_f32(tape)) {
+    if (!wpk_order_lane_is_reduced(tape) && sums_f32(tape)) {
         wpk_lanes_multiply_add_f32(tape->lanes, uniform, a, b, tape->sum_f32);
         return;
     }
@@ -111,7 +111,7 @@ void wpk_order_end(struct wpk_tape *tape)
         tape->total = wpk_lanes_fold(stage->reduction, stage->accumulator, tape->term_count,
                                      tape->terms, identity(tape));
     }
-    if (wpk_tape_lane_is_reduced(tape)) {
+    if (wpk_order_lane_is_reduced(tape)) {
         tape->sum[0] = tape->total;
     } else if (sums_f32(tape) && tape->factor[1] >= 0) {
         for (int i = 0; i < tape->lanes; i++) {

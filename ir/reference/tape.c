@@ -166,7 +166,7 @@ static void execute_level(struct wpk_tape *tape, int level)
 /* Lanes that one output point, or one row of them, accumulates in. */
 static int accumulator_lanes(const struct wpk_tape *tape)
 {
-    return wpk_tape_lane_is_reduced(tape) ? tape->lanes_most : tape->lanes;
+    return wpk_order_lane_is_reduced(tape) ? tape->lanes_most : tape->lanes;
 }
 
 static void begin(struct wpk_tape *tape)
@@ -241,17 +241,17 @@ static void store(struct wpk_tape *tape)
     const struct wpk_stage *stage = tape->stage;
     enum wpk_dtype to = tape->program->tensors[stage->output].dtype;
     bool reduces = stage->reduction != WPK_REDUCE_NONE;
-    int count = wpk_tape_lane_is_reduced(tape) ? 1 : tape->lanes;
+    int count = wpk_order_lane_is_reduced(tape) ? 1 : tape->lanes;
     int64_t offset = 0;
     for (int a = 0; a < stage->rank; a++) {
         offset += (tape->axis_value[a] - tape->out->low[a]) * tape->out->stride[a];
     }
-    int64_t stride = tape->lane_axis >= 0 && !wpk_tape_lane_is_reduced(tape)
+    int64_t stride = tape->lane_axis >= 0 && !wpk_order_lane_is_reduced(tape)
                          ? tape->out->stride[tape->lane_axis]
                          : 0;
     if (tape->ordered) {
         wpk_order_end(tape);
-    } else if (wpk_tape_lane_is_reduced(tape)) {
+    } else if (wpk_order_lane_is_reduced(tape)) {
         fold_lanes(tape);
     }
     for (int i = 0; i < count; i++) {

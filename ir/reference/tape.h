@@ -158,7 +158,7 @@ struct wpk_tape {
 };
 
 /* True if lanes are points of a reduction axis. */
-static inline bool wpk_tape_lane_is_reduced(const struct wpk_tape *tape)
+static inline bool wpk_order_lane_is_reduced(const struct wpk_tape *tape)
 {
     return tape->lane_axis >= tape->stage->rank;
 }

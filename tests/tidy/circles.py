@@ -14,11 +14,10 @@ USED = re.compile(r"(?<!struct )(?<!enum )\b" + NAME + r"\b")
 INCLUDED = re.compile(r'^#include "([\w/.]+)"', re.MULTILINE)
 
 
-def of_calls(sources, fakes=()):
-    """{path: the paths that it depends on}, of .c and .cc files without comments and strings. `fakes`: sources of
-    tests, which may define a name of the product, too."""
+def of_calls(sources):
+    """{path: the paths that it depends on}, of .c and .cc files without comments and strings."""
     home = {}
-    for path, text in [*sources.items(), *dict(fakes).items()]:
+    for path, text in sources.items():
         for name in DEFINED.findall(text):
             home.setdefault(name, set()).add(path)
     edges = {}
@@ -61,8 +60,7 @@ def check(files, code_only):
     """A breach for each circle; `files`: {path: text}."""
     code = {path: code_only(text) for path, text in files.items()
             if path.endswith((".c", ".cc", ".h")) and "_test." not in path and not path.startswith("tests/")}
-    fakes = {path: code_only(text) for path, text in files.items() if path.startswith("tests/fake_") and path.endswith(".c")}
     sources = {path: text for path, text in code.items() if not path.endswith(".h")}
     headers = {path: text for path, text in code.items() if path.endswith(".h")}
-    for group in find(of_calls(sources, fakes)) + find(of_includes(headers)):
+    for group in find(of_calls(sources)) + find(of_includes(headers)):
         yield "%s: a circle of files: %s" % (group[0], ", ".join(os.path.basename(p) for p in group))
