@@ -596,6 +596,8 @@ static int64_t wrap_integer(enum wpk_dtype dtype, int64_t value)
         return (int8_t)(uint8_t)value;
     case WPK_U8:
         return (uint8_t)value;
+    case WPK_I16:
+        return (int16_t)(uint16_t)value;
     case WPK_I32:
         return (int32_t)(uint32_t)value;
     default:
@@ -612,7 +614,7 @@ int wpk_node_cast(struct wpk_program *program, enum wpk_dtype dtype, int a)
     if (x.dtype == dtype) {
         return a;
     }
-    if (x.kind == WPK_NODE_CAST && x.dtype == WPK_F32 && wpk_dtype_size(dtype) == 2 &&
+    if (x.kind == WPK_NODE_CAST && x.dtype == WPK_F32 && (dtype == WPK_F16 || dtype == WPK_BF16) &&
         wpk_dtype_size(node_at(program, x.arg[0])->dtype) >= 4) { /* else it rounds twice */
         return wpk_node_cast(program, dtype, x.arg[0]);
     }

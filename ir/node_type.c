@@ -12,6 +12,7 @@ enum wpk_dtype wpk_dtype_wide(enum wpk_dtype dtype)
         return WPK_F32;
     case WPK_I8:
     case WPK_U8:
+    case WPK_I16:
     case WPK_BOOL:
         return WPK_I32;
     default:
@@ -35,6 +36,10 @@ void wpk_dtype_integer_range(enum wpk_dtype dtype, int64_t *low, int64_t *high)
     case WPK_U8:
         *low = 0;
         *high = UINT8_MAX;
+        break;
+    case WPK_I16:
+        *low = INT16_MIN;
+        *high = INT16_MAX;
         break;
     case WPK_I32:
         *low = INT32_MIN;

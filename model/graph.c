@@ -342,8 +342,9 @@ const char *wpk_graph_element_type_advice(int element_type)
     if (strstr(name, "float") != NULL) {
         return "; convert the model's values and weights to float32";
     }
-    return strstr(name, "int") != NULL ? "; of integers there are int8, uint8, int32 and int64"
-                                       : "";
+    return strstr(name, "int") != NULL
+               ? "; of integers there are int8, uint8, int16, int32 and int64"
+               : "";
 }
 
 wpk_err wpk_graph_dtype(int element_type, enum wpk_dtype *out)
@@ -351,8 +352,8 @@ wpk_err wpk_graph_dtype(int element_type, enum wpk_dtype *out)
     static const struct {
         int element_type;
         enum wpk_dtype dtype;
-    } types[] = {{1, WPK_F32}, {11, WPK_F64}, {2, WPK_U8},   {3, WPK_I8},   {6, WPK_I32},
-                 {7, WPK_I64}, {9, WPK_BOOL}, {10, WPK_F16}, {16, WPK_BF16}};
+    } types[] = {{1, WPK_F32}, {11, WPK_F64}, {2, WPK_U8},   {3, WPK_I8},   {5, WPK_I16},
+                 {6, WPK_I32}, {7, WPK_I64},  {9, WPK_BOOL}, {10, WPK_F16}, {16, WPK_BF16}};
 
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         if (types[i].element_type == element_type) {

@@ -5,7 +5,7 @@
 
 void wpk_convert_bounds(enum wpk_dtype dtype, double *low, double *high)
 {
-    bool is_signed = dtype == WPK_I8 || dtype == WPK_I32 || dtype == WPK_I64;
+    bool is_signed = dtype == WPK_I8 || dtype == WPK_I16 || dtype == WPK_I32 || dtype == WPK_I64;
     int bits = dtype == WPK_BOOL ? 1 : 8 * (int)wpk_dtype_size(dtype);
     *low = is_signed ? -ldexp(1.0, bits - 1) : 0.0;
     *high = ldexp(1.0, is_signed ? bits - 1 : bits) - 1.0; /* 2^63 for i64: not a double */
@@ -102,6 +102,9 @@ void wpk_convert_widen(enum wpk_dtype dtype, const void *in, int64_t count, doub
     case WPK_U8:
         WIDEN(uint8_t)
         break;
+    case WPK_I16:
+        WIDEN(int16_t)
+        break;
     case WPK_I32:
         WIDEN(int32_t)
         break;
@@ -143,6 +146,9 @@ void wpk_convert_narrow(enum wpk_dtype dtype, const double *in, int64_t count, v
         break;
     case WPK_U8:
         NARROW(uint8_t, wpk_convert_saturate(dtype, in[i]))
+        break;
+    case WPK_I16:
+        NARROW(int16_t, wpk_convert_saturate(dtype, in[i]))
         break;
     case WPK_I32:
         NARROW(int32_t, wpk_convert_saturate(dtype, in[i]))

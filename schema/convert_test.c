@@ -62,14 +62,17 @@ static void test_saturation(void **state)
     static const double in[4] = {1e30, -1e30, 2.5, -1.5};
     int8_t i8[4];
     uint8_t u8[4];
+    int16_t i16[4];
     int32_t i32[4];
     int64_t i64[4];
     wpk_convert_narrow(WPK_I8, in, 4, i8);
     wpk_convert_narrow(WPK_U8, in, 4, u8);
+    wpk_convert_narrow(WPK_I16, in, 4, i16);
     wpk_convert_narrow(WPK_I32, in, 4, i32);
     wpk_convert_narrow(WPK_I64, in, 4, i64);
     assert_memory_equal(i8, ((const int8_t[]){127, -128, 2, -2}), 4);
     assert_memory_equal(u8, ((const uint8_t[]){255, 0, 2, 0}), 4);
+    assert_memory_equal(i16, ((const int16_t[]){INT16_MAX, INT16_MIN, 2, -2}), 8);
     assert_memory_equal(i32, ((const int32_t[]){INT32_MAX, INT32_MIN, 2, -2}), 16);
     assert_memory_equal(i64, ((const int64_t[]){INT64_MAX, INT64_MIN, 2, -2}), 32);
 }

@@ -59,6 +59,7 @@ double wpk_draw_uniform(struct wpk_rng *rng, enum wpk_dtype dtype, enum wpk_draw
         return (double)wpk_rng_between(rng, positive ? 1 : 0, 255);
     case WPK_I8:
         return (double)wpk_rng_between(rng, positive ? 1 : -128, 127);
+    case WPK_I16:
     case WPK_I32:
     case WPK_I64:
         return (double)wpk_rng_between(rng, positive ? 1 : -INTEGER_MOST, INTEGER_MOST);

@@ -26,9 +26,9 @@ struct header {
 const char *wpk_npy_descr(enum wpk_dtype dtype)
 {
     static const char *const names[WPK_DTYPE_COUNT] = {
-        [WPK_F32] = "<f4",  [WPK_F64] = "<f8", [WPK_F16] = "<f2",
-        [WPK_BF16] = "<u2", [WPK_I8] = "|i1",  [WPK_U8] = "|u1",
-        [WPK_I32] = "<i4",  [WPK_I64] = "<i8", [WPK_BOOL] = "|b1"};
+        [WPK_F32] = "<f4", [WPK_F64] = "<f8", [WPK_F16] = "<f2", [WPK_BF16] = "<u2",
+        [WPK_I8] = "|i1",  [WPK_U8] = "|u1",  [WPK_I16] = "<i2", [WPK_I32] = "<i4",
+        [WPK_I64] = "<i8", [WPK_BOOL] = "|b1"};
 
     WPK_ASSERT(dtype < WPK_DTYPE_COUNT);
     return names[dtype];

@@ -28,6 +28,7 @@ extern "C" {
     X(BF16, "bf16", 2, true)                                                                       \
     X(I8, "i8", 1, false)                                                                          \
     X(U8, "u8", 1, false)                                                                          \
+    X(I16, "i16", 2, false)                                                                        \
     X(I32, "i32", 4, false)                                                                        \
     X(I64, "i64", 8, false)                                                                        \
     X(BOOL, "bool", 1, false)

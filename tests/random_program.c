@@ -30,12 +30,12 @@ static bool chance(struct generator *g, double probability)
 static enum wpk_dtype random_dtype(struct generator *g)
 {
     static const enum wpk_dtype floats[] = {WPK_F64, WPK_F16, WPK_BF16};
-    static const enum wpk_dtype others[] = {WPK_F64, WPK_F16, WPK_BF16, WPK_I8,
-                                            WPK_U8,  WPK_I32, WPK_I64,  WPK_BOOL};
+    static const enum wpk_dtype others[] = {WPK_F64, WPK_F16, WPK_BF16, WPK_I8,  WPK_U8,
+                                            WPK_I16, WPK_I32, WPK_I64,  WPK_BOOL};
     if (chance(g, 0.6)) {
         return WPK_F32;
     }
-    return g->options.smooth ? floats[between(g, 0, 2)] : others[between(g, 0, 7)];
+    return g->options.smooth ? floats[between(g, 0, 2)] : others[between(g, 0, 8)];
 }
 
 /* ---- given tensors */

@@ -30,6 +30,9 @@ double *wpk_check_values(struct wpk_rng *rng, const struct wpk_tensor *tensor)
         case WPK_I8:
             values[i] = (double)wpk_rng_between(rng, -128, 127);
             break;
+        case WPK_I16:
+            values[i] = (double)wpk_rng_between(rng, INT16_MIN, INT16_MAX);
+            break;
         case WPK_I32:
             values[i] = (double)wpk_rng_between(rng, INT32_MIN, INT32_MAX);
             break;

@@ -33,7 +33,7 @@ static double rounded(const struct walk *w, enum wpk_dtype dtype, double x)
 
 static double wrapped(enum wpk_dtype dtype, double x)
 {
-    double modulus = dtype == WPK_I32 ? 0x1p32 : 0x1p8;
+    double modulus = dtype == WPK_I32 ? 0x1p32 : dtype == WPK_I16 ? 0x1p16 : 0x1p8;
     if (wpk_dtype_is_float(dtype) || dtype == WPK_I64) {
         return x;
     }
@@ -62,9 +62,14 @@ static double converted(enum wpk_dtype from, enum wpk_dtype to, double x)
     if (wpk_dtype_is_float(to) || to == WPK_BOOL || !wpk_dtype_is_float(from)) {
         return wrapped(to, x);
     }
-    double low = to == WPK_I8 ? -128.0 : to == WPK_U8 ? 0.0 : to == WPK_I32 ? -0x1p31 : -0x1p63;
+    double low = to == WPK_I8    ? -128.0
+                 : to == WPK_U8  ? 0.0
+                 : to == WPK_I16 ? -32768.0
+                 : to == WPK_I32 ? -0x1p31
+                                 : -0x1p63;
     double high = to == WPK_I8    ? 127.0
                   : to == WPK_U8  ? 255.0
+                  : to == WPK_I16 ? 32767.0
                   : to == WPK_I32 ? 0x1p31 - 1.0
                                   : 0x1p63;
     return isnan(x) ? 0.0 : fmin(fmax(nearbyint(x), low), high);

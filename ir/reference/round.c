@@ -189,6 +189,8 @@ static double narrowed(enum wpk_dtype dtype, int64_t value)
         return (double)(int8_t)(uint8_t)(uint64_t)value;
     case WPK_U8:
         return (double)(uint8_t)(uint64_t)value;
+    case WPK_I16:
+        return (double)(int16_t)(uint16_t)(uint64_t)value;
     case WPK_I32:
         return (double)(int32_t)(uint32_t)(uint64_t)value;
     case WPK_BOOL:

@@ -195,8 +195,8 @@ wpk_err wpk_expand_quantize(struct wpk_expansion *e)
     if (named != 0 && (wpk_graph_dtype((int)named, &dtype) != WPK_OK || named > 64)) {
         return wpk_expansion_refuse(e, "its output_dtype is not supported");
     }
-    if (x.dtype != WPK_F32 || !wpk_quantize_is_narrow(dtype)) {
-        return wpk_expansion_refuse(e, "it quantizes other types than f32 to u8 or i8");
+    if (x.dtype != WPK_F32 || (!wpk_quantize_is_narrow(dtype) && dtype != WPK_I16)) {
+        return wpk_expansion_refuse(e, "it quantizes other types than f32 to u8, i8 or i16");
     }
     if (!wpk_parameter_fits(&scale, &x, axis, block) ||
         (zero.value >= 0 && !wpk_parameter_fits(&zero, &x, axis, block))) {
@@ -227,8 +227,9 @@ wpk_err wpk_expand_dequantize(struct wpk_expansion *e)
     if (err != WPK_OK) {
         return err;
     }
-    if (s.dtype != WPK_F32 || (!wpk_quantize_is_narrow(x.dtype) && x.dtype != WPK_I32)) {
-        return wpk_expansion_refuse(e, "it dequantizes other types than u8, i8 or i32 to f32");
+    if (s.dtype != WPK_F32 ||
+        (!wpk_quantize_is_narrow(x.dtype) && x.dtype != WPK_I16 && x.dtype != WPK_I32)) {
+        return wpk_expansion_refuse(e, "it dequantizes other types than u8, i8, i16 or i32 to f32");
     }
     if (!wpk_parameter_fits(&scale, &x, axis, block) ||
         (zero.value >= 0 && !wpk_parameter_fits(&zero, &x, axis, block))) {

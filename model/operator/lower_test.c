@@ -112,7 +112,7 @@ static const struct sample samples[] = {
     {"QuantizeLinear", "f32[2,8] c:f32[2,2]", "axis:i=1 block_size:i=4",
      "f32[2,8] Y[d0,d1] = X[d0,d1] / X1[d0,d1/4]", 21},
     {"QuantizeLinear", "f32[2,3] c:f32[2] c:u8[2]", "", "!its scale or zero point has another", 0},
-    {"QuantizeLinear", "f32[2,3] f32[] i32[]", "", "!other types than f32 to u8 or i8", 0},
+    {"QuantizeLinear", "f32[2,3] f32[] i32[]", "", "!other types than f32 to u8, i8 or i16", 0},
     {"DequantizeLinear", "u8[2,3] c:f32[] c=3:u8[]", "",
      "f32[2,3] Y[d0,d1] = f32(i32(X[d0,d1]) - i32(X2[])) * X1[]", 0},
     {"DequantizeLinear", "i32[3] c:f32[]", "", "f32[3] Y[d0] = f32(X[d0]) * X1[]", 0},

@@ -8,9 +8,9 @@ static const struct {
     uint8_t code;
     uint8_t bits;
 } element_types[] = {
-    [WPK_F32] = {2, 32},  [WPK_F64] = {2, 64}, [WPK_F16] = {2, 16},
-    [WPK_BF16] = {4, 16}, [WPK_I8] = {0, 8},   [WPK_U8] = {1, 8},
-    [WPK_I32] = {0, 32},  [WPK_I64] = {0, 64}, [WPK_BOOL] = {1, 1},
+    [WPK_F32] = {2, 32}, [WPK_F64] = {2, 64}, [WPK_F16] = {2, 16}, [WPK_BF16] = {4, 16},
+    [WPK_I8] = {0, 8},   [WPK_U8] = {1, 8},   [WPK_I16] = {0, 16}, [WPK_I32] = {0, 32},
+    [WPK_I64] = {0, 64}, [WPK_BOOL] = {1, 1},
 };
 
 _Static_assert(sizeof(element_types) / sizeof(element_types[0]) == WPK_DTYPE_COUNT, "one each");

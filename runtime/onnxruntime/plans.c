@@ -66,8 +66,8 @@ struct wpk_plans {
 static const struct {
     int element;
     enum wpk_dtype dtype;
-} types[] = {{1, WPK_F32},  {2, WPK_U8},   {3, WPK_I8},   {6, WPK_I32},  {7, WPK_I64},
-             {9, WPK_BOOL}, {10, WPK_F16}, {11, WPK_F64}, {16, WPK_BF16}};
+} types[] = {{1, WPK_F32}, {2, WPK_U8},   {3, WPK_I8},   {5, WPK_I16},  {6, WPK_I32},
+             {7, WPK_I64}, {9, WPK_BOOL}, {10, WPK_F16}, {11, WPK_F64}, {16, WPK_BF16}};
 
 static bool is_of(int element, enum wpk_dtype dtype)
 {

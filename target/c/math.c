@@ -57,6 +57,7 @@ static const struct row rows[WPK_C_FUNCTION_COUNT] = {
     [WPK_C_TO_ODD] = {"f32$X", "$V a", "a[i]", "wpk_to_odd(a)", NULL},
     [WPK_C_TO_I8] = TO("i8", "-128", "127"),
     [WPK_C_TO_U8] = TO("u8", "0", "255"),
+    [WPK_C_TO_I16] = TO("i16", "-32768", "32767"),
     [WPK_C_TO_I32] = {"i32$X", "$V a", "a[i]",
                       "a >= 0x1p31$F ? 2147483647 : a >= -0x1p31$F ? (i32)a : -2147483647 - 1",
                       NULL},
@@ -152,6 +153,7 @@ static const char log_f32_text[] =
 
 static const char to_u8_text[] = NARROW("u8", "0.0f", "255.0f");
 static const char to_i8_text[] = NARROW("i8", "-128.0f", "127.0f");
+static const char to_i16_text[] = NARROW("i16", "-32768.0f", "32767.0f");
 
 /* gcc 12 takes bytes that come from memory lane by lane, unless it does not know that. */
 static const char wide_text[] = "INLINE i32$X $V_wide($V a)\n{\n"
@@ -205,6 +207,8 @@ static const char *own_text(enum wpk_c_function function, enum wpk_c_type type)
         return type == WPK_C_F32 ? to_u8_text : NULL;
     case WPK_C_TO_I8:
         return type == WPK_C_F32 ? to_i8_text : NULL;
+    case WPK_C_TO_I16:
+        return type == WPK_C_F32 ? to_i16_text : NULL;
     case WPK_C_WIDE:
         return wide_text;
     case WPK_C_NEAREST:
@@ -249,15 +253,16 @@ struct wpk_c_needs wpk_c_function_needs(enum wpk_c_function function, enum wpk_c
 {
     static const enum wpk_c_function calls[] = {WPK_C_OF, WPK_C_MIN, WPK_C_MAX, WPK_C_SELECT};
     static const enum wpk_c_type results[] = {
-        [WPK_C_FROM_F16] = WPK_C_U16, [WPK_C_TO_F16] = WPK_C_U16,  [WPK_C_FROM_BF16] = WPK_C_U16,
-        [WPK_C_TO_BF16] = WPK_C_U16,  [WPK_C_TO_I8] = WPK_C_I8,    [WPK_C_TO_U8] = WPK_C_U8,
-        [WPK_C_TO_ODD] = WPK_C_F32,   [WPK_C_TO_I32] = WPK_C_I32,  [WPK_C_TO_I64] = WPK_C_I64,
-        [WPK_C_WIDE] = WPK_C_I32,     [WPK_C_NEAREST] = WPK_C_I32,
+        [WPK_C_FROM_F16] = WPK_C_U16, [WPK_C_TO_F16] = WPK_C_U16, [WPK_C_FROM_BF16] = WPK_C_U16,
+        [WPK_C_TO_BF16] = WPK_C_U16,  [WPK_C_TO_I8] = WPK_C_I8,   [WPK_C_TO_U8] = WPK_C_U8,
+        [WPK_C_TO_I16] = WPK_C_I16,   [WPK_C_TO_ODD] = WPK_C_F32, [WPK_C_TO_I32] = WPK_C_I32,
+        [WPK_C_TO_I64] = WPK_C_I64,   [WPK_C_WIDE] = WPK_C_I32,   [WPK_C_NEAREST] = WPK_C_I32,
     };
     struct wpk_c_needs needs = {0};
     bool own = vector && own_text(function, type) != NULL;
-    bool has_calls = own && (function == WPK_C_EXP || function == WPK_C_LOG ||
-                             function == WPK_C_TO_U8 || function == WPK_C_TO_I8);
+    bool has_calls =
+        own && (function == WPK_C_EXP || function == WPK_C_LOG || function == WPK_C_TO_U8 ||
+                function == WPK_C_TO_I8 || function == WPK_C_TO_I16);
     needs.type[type] = true;
     needs.type[wpk_c_integer_type(wpk_c_type_bytes(type))] = true;
     if (function >= WPK_C_FROM_F16) {

@@ -36,6 +36,7 @@
     X(TO_ODD, "to_odd")                                                                            \
     X(TO_I8, "to_i8")                                                                              \
     X(TO_U8, "to_u8")                                                                              \
+    X(TO_I16, "to_i16")                                                                            \
     X(TO_I32, "to_i32")                                                                            \
     X(TO_I64, "to_i64")                                                                            \
     X(WIDE, "wide")                                                                                \

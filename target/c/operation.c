@@ -375,7 +375,22 @@ static void put_converted(struct wpk_c_kernel *k, enum wpk_c_type to, const stru
     wpk_c_put(&k->text, ")");
 }
 
-/* i32 in lanes, all of them within the type, as bytes. */
+static bool is_narrow_integer(enum wpk_dtype dtype)
+{
+    return dtype == WPK_I8 || dtype == WPK_U8 || dtype == WPK_I16;
+}
+
+/* The function that converts floats to an integer type. */
+static enum wpk_c_function saturating(enum wpk_dtype to)
+{
+    static const enum wpk_c_function to_integer[WPK_DTYPE_COUNT] = {
+        [WPK_I8] = WPK_C_TO_I8,   [WPK_U8] = WPK_C_TO_U8,   [WPK_I16] = WPK_C_TO_I16,
+        [WPK_I32] = WPK_C_TO_I32, [WPK_I64] = WPK_C_TO_I64,
+    };
+    return to_integer[to];
+}
+
+/* i32 in lanes, all of them within the type, as bytes or words. */
 static struct wpk_c_value narrow(struct wpk_c_kernel *k, enum wpk_dtype to,
                                  const struct wpk_c_value *wide, int width)
 {
@@ -386,12 +401,11 @@ static struct wpk_c_value narrow(struct wpk_c_kernel *k, enum wpk_dtype to,
     return value;
 }
 
-/* Floats in lanes as bytes. They stay in i32, too: what reads them as i32 does so there. */
-static struct wpk_c_value convert_to_bytes(struct wpk_c_kernel *k, enum wpk_dtype to,
-                                           const struct wpk_c_value *a, int width)
+/* Floats in lanes as bytes or words. They stay in i32, too: what reads them as i32 does so there. */
+static struct wpk_c_value convert_to_narrow(struct wpk_c_kernel *k, enum wpk_dtype to,
+                                            const struct wpk_c_value *a, int width)
 {
-    struct wpk_c_value wide =
-        call_to(k, WPK_I32, to == WPK_U8 ? WPK_C_TO_U8 : WPK_C_TO_I8, a, width);
+    struct wpk_c_value wide = call_to(k, WPK_I32, saturating(to), a, width);
     return narrow(k, to, &wide, width);
 }
 
@@ -441,10 +455,10 @@ static struct wpk_c_value convert(struct wpk_c_kernel *k, enum wpk_dtype to,
         if (to == WPK_I32) {
             return x;
         }
-    } else if (from_type == WPK_C_F32 && width > 1 && (to == WPK_I8 || to == WPK_U8)) {
-        return convert_to_bytes(k, to, a, width);
-    } else if (width > 1 && (a->dtype == WPK_I8 || a->dtype == WPK_U8) && to != WPK_I8 &&
-               to != WPK_U8 && to != WPK_BOOL) {
+    } else if (from_type == WPK_C_F32 && width > 1 && is_narrow_integer(to)) {
+        return convert_to_narrow(k, to, a, width);
+    } else if (width > 1 && is_narrow_integer(a->dtype) && !is_narrow_integer(to) &&
+               to != WPK_BOOL) {
         x = call_to(k, WPK_I32, WPK_C_WIDE, a, width);
         if (to == WPK_I32) {
             return x;
@@ -454,11 +468,7 @@ static struct wpk_c_value convert(struct wpk_c_kernel *k, enum wpk_dtype to,
     if (narrow) {
         put_narrowed(k, to, &x, width);
     } else if (wpk_dtype_is_float(a->dtype) && !wpk_dtype_is_float(to)) {
-        enum wpk_c_function saturate = to == WPK_I8    ? WPK_C_TO_I8
-                                       : to == WPK_U8  ? WPK_C_TO_U8
-                                       : to == WPK_I32 ? WPK_C_TO_I32
-                                                       : WPK_C_TO_I64;
-        wpk_c_put_function(&k->text, saturate, from_type, width);
+        wpk_c_put_function(&k->text, saturating(to), from_type, width);
         wpk_c_put(&k->text, "(");
         wpk_c_put_value(&k->text, &x, width);
         wpk_c_put(&k->text, ")");

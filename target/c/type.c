@@ -15,7 +15,8 @@ enum wpk_c_type wpk_c_type_of(enum wpk_dtype dtype)
     static const enum wpk_c_type of[WPK_DTYPE_COUNT] = {
         [WPK_F32] = WPK_C_F32,  [WPK_F64] = WPK_C_F64, [WPK_F16] = WPK_C_F32,
         [WPK_BF16] = WPK_C_F32, [WPK_I8] = WPK_C_I8,   [WPK_U8] = WPK_C_U8,
-        [WPK_I32] = WPK_C_I32,  [WPK_I64] = WPK_C_I64, [WPK_BOOL] = WPK_C_I32,
+        [WPK_I16] = WPK_C_I16,  [WPK_I32] = WPK_C_I32, [WPK_I64] = WPK_C_I64,
+        [WPK_BOOL] = WPK_C_I32,
     };
     return of[dtype];
 }

@@ -26,6 +26,8 @@ Halide::Type type_of(wpk_dtype dtype)
         return Halide::Int(8);
     case WPK_U8:
         return Halide::UInt(8);
+    case WPK_I16:
+        return Halide::Int(16);
     case WPK_I32:
         return Halide::Int(32);
     case WPK_I64:

@@ -15,7 +15,8 @@ const char *wpk_halide_type(enum wpk_dtype dtype)
     static const char *const names[WPK_DTYPE_COUNT] = {
         [WPK_F32] = "float",       [WPK_F64] = "double",  [WPK_F16] = "float16_t",
         [WPK_BF16] = "bfloat16_t", [WPK_I8] = "int8_t",   [WPK_U8] = "uint8_t",
-        [WPK_I32] = "int32_t",     [WPK_I64] = "int64_t", [WPK_BOOL] = "bool",
+        [WPK_I16] = "int16_t",     [WPK_I32] = "int32_t", [WPK_I64] = "int64_t",
+        [WPK_BOOL] = "bool",
     };
     return names[dtype];
 }

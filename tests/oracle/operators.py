@@ -26,7 +26,7 @@ from peer import Fault, Refused, each, reference
 
 warnings.filterwarnings("ignore")
 CODES = {"f4": TensorProto.FLOAT, "f8": TensorProto.DOUBLE, "f2": TensorProto.FLOAT16, "i4": TensorProto.INT32, "i8": TensorProto.INT64,
-         "b1": TensorProto.BOOL, "u1": TensorProto.UINT8, "i1": TensorProto.INT8}
+         "b1": TensorProto.BOOL, "u1": TensorProto.UINT8, "i1": TensorProto.INT8, "i2": TensorProto.INT16}
 MICROSOFT = "com.microsoft"
 ALL = ("f4", "f4", "f8", "f2", "i4", "i8")
 REALS = ("f4", "f4", "f4", "f8", "f2")
@@ -1063,7 +1063,8 @@ NARROW = ("u1", "i1")
 def narrow(d, shape, kind, most=255):
     """Elements of the whole type, or of a part of it."""
     low = 0 if kind == "u1" else -128
-    return np.asarray(d.rng.integers(low, low + most + 1, tuple(shape)), kind)
+    far = 257 if kind == "i2" else 1  # so that the whole type is drawn
+    return np.asarray(d.rng.integers(low, low + most + 1, tuple(shape)) * far, kind)
 
 
 def scales(d, shape):
@@ -1072,13 +1073,13 @@ def scales(d, shape):
 
 def zero(d, shape, kind, none=0.3):
     """Zero points: often those that quantizers write."""
-    usual = 0 if kind == "i1" else 128
+    usual = 128 if kind == "u1" else 0
     return np.full(shape, usual, kind) if d.chance(none) else narrow(d, shape, kind)
 
 
 @draws("QuantizeLinear", "DequantizeLinear")
 def quantize(d):
-    d.opset, kind = 21, d.pick(NARROW)
+    d.opset, kind = 21, d.pick((*NARROW, "i2"))
     shape = d.shape(0 if d.chance(0.2) else 1, 4, empty=0)
     axis = d.axis(len(shape)) if shape and d.chance(0.5) else None
     of = () if axis is None else (shape[axis],)
@@ -1088,7 +1089,7 @@ def quantize(d):
         d.set(block_size=block)
     d.set(axis=axis)
     quantizes = d.op == "QuantizeLinear"
-    if not quantizes and d.chance(0.2):
+    if not quantizes and kind != "i2" and d.chance(0.2):
         packed = ml_dtypes.int4 if kind == "i1" else ml_dtypes.uint4
         d.add((narrow(d, shape, kind) >> 4).astype(packed), True)
         d.add(scales(d, of))
@@ -1096,7 +1097,7 @@ def quantize(d):
     d.add(d.array(shape, "f4", -4, 4) if quantizes else narrow(d, shape, kind))
     d.add(scales(d, of), d.chance(0.8))
     d.exact = quantizes
-    if d.chance(0.8) or kind == "i1":
+    if d.chance(0.8) or kind != "u1":
         d.add(zero(d, of, kind), d.chance(0.8))
 
 
