@@ -66,14 +66,14 @@ static wpk_err type_parse(const char *text, struct wpk_tensor_type *type)
     type->rank = 0;
     for (p++; *p != ']'; p += *p == ',' && p[1] != ']') {
         char *end = NULL;
-        if (*p < '1' || *p > '9' || type->rank == WPK_RANK_MAX) {
+        if (*p < '0' || *p > '9' || type->rank == WPK_RANK_MAX) {
             return WPK_EPARSE;
         }
         long long extent = strtoll(p, &end, 10);
         if (extent > WPK_ELEMENTS_MAX / elements) {
             return WPK_ERANGE;
         }
-        elements *= extent;
+        elements *= extent > 0 ? extent : 1;
         type->extent[type->rank++] = extent;
         p = end;
         if (*p != ',' && *p != ']') {
@@ -106,7 +106,7 @@ static bool layout_fits(const struct wpk_tensor_type *type)
         if (extent > WPK_ELEMENTS_MAX / elements) {
             return false;
         }
-        elements *= extent;
+        elements *= extent > 0 ? extent : 1;
     }
     return true;
 }

@@ -259,11 +259,15 @@ static int convolve(struct wpk_expansion *e, struct operand *a, struct operand *
     int64_t extent[WPK_RANK_MAX];
 
     memcpy(attributes, e->node->attributes, (size_t)count * sizeof(*attributes));
-    if (b->zero.value >= 0 || (!a->is_fixed && reads_outside(e))) {
+    bool centers = b->zero.value >= 0 || (!a->is_fixed && reads_outside(e));
+    if (!centers) {
+        pair(e, a, b);
+        centers = b->zero.value >= 0; /* weights that are no constants became i8 */
+    }
+    if (centers) {
         const int centered[] = {center(e, a, 0), center(e, b, 0)};
         return wpk_expansion_node(e, "", "Conv", centered, 2, attributes, count, output);
     }
-    pair(e, a, b);
     bool has_a = a->zero.value >= 0;
     attributes[count++] = wpk_compose_integer("outside", a->number);
     int value = wpk_expansion_node(e, WPK_SUM_DOMAIN, "Conv", (int[]){a->value, b->value}, 2,

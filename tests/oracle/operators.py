@@ -1155,8 +1155,8 @@ def conv_integer(d):
     d.exact = True
     d.add(narrow(d, shape, "u1"))
     d.add(narrow(d, weights, "u1"), d.chance(0.8))
-    d.add(zero(d, (), "u1"), d.chance(0.5))
-    d.add(zero(d, (), "u1", 0.6), d.chance(0.9))
+    d.add(zero(d, (), "u1") if d.chance(0.8) else None, d.chance(0.5))
+    d.add(zero(d, (), "u1", 0.6) if d.chance(0.7) else None, d.chance(0.9))
 
 
 @draws("QLinearConv")
