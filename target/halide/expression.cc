@@ -275,6 +275,10 @@ Expr function(int op, const Expr &a, bool fuses)
     case WPK_UNARY_SQRT:
         return Halide::sqrt(a);
     case WPK_UNARY_ABS:
+        if (a.type() == Halide::Float(64)) { // Halide's takes an infinity for impossible
+            return Halide::reinterpret<double>(Halide::reinterpret<uint64_t>(a) &
+                                               Expr(UINT64_MAX >> 1));
+        }
         return Halide::cast(a.type(), Halide::abs(a));
     case WPK_UNARY_FLOOR:
         return Halide::floor(a);
