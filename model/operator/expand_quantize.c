@@ -310,12 +310,13 @@ wpk_err wpk_expand_dynamic_quantize(struct wpk_expansion *e)
 
 /* ---- weights of 4 bits */
 
-/* Unpack constants of 4 bits, the low ones first, to u8.   shape  [rows, ceil(count / 2)]
+/* Unpack constants of 4 bits, the low ones first, to u8.
+ *   shape   packed [rows, bytes], of which `count` elements of each row are read
  *   owns  the graph; NULL without memory */
-static uint8_t *unpack(struct wpk_expansion *e, const uint8_t *packed, int64_t rows, int64_t count)
+static uint8_t *unpack(struct wpk_expansion *e, const uint8_t *packed, int64_t rows, int64_t count,
+                       int64_t bytes)
 {
     uint8_t *out = WPK_ARENA_NEW(&e->graph->arena, uint8_t, (size_t)(rows * count));
-    int64_t bytes = (count + 1) / 2;
 
     for (int64_t i = 0; out != NULL && i < rows * count; i++) {
         uint8_t both = packed[i / count * bytes + i % count / 2];
@@ -392,17 +393,17 @@ wpk_err wpk_expand_matmul_nbits(struct wpk_expansion *e)
                                        "blocks, with a scale for each block and packed zero "
                                        "points");
     }
-    const int64_t padded[] = {n, blocks * block}, by_block[] = {n, blocks};
+    const int64_t by_row[] = {n, k}, by_block[] = {n, blocks};
     const int64_t packed[] = {n, blocks, block / 2};
-    const uint8_t *zeros = z.rank >= 0 ? unpack(e, z.data, n, blocks) : NULL;
+    const uint8_t *zeros = z.rank >= 0 ? unpack(e, z.data, n, blocks, (blocks + 1) / 2) : NULL;
     bool is_packed =
         k % block == 0 && wpk_expansion_product(a.extent, a.rank - 1) <= PACKED_ROWS_MAX;
-    const uint8_t *weights = is_packed ? b.data : unpack(e, b.data, n, blocks * block);
+    const uint8_t *weights = is_packed ? b.data : unpack(e, b.data, n, k, blocks * block / 2);
     if (weights == NULL || (z.rank >= 0 && zeros == NULL)) {
         return WPK_ENOMEM;
     }
     int q = is_packed ? wpk_compose_reshape(&e->to, e->node->inputs[1], "weights", 3, packed, -1)
-                      : wpk_compose_constant(&e->to, WPK_U8, 2, padded, weights);
+                      : wpk_compose_constant(&e->to, WPK_U8, 2, by_row, weights);
     int s = wpk_compose_reshape(&e->to, scale.value, "scale", 2, by_block, -1);
     int zero = zeros != NULL ? wpk_compose_constant(&e->to, WPK_U8, 2, by_block, zeros) : -1;
     int output = wpk_expansion_output(e, 0);
