@@ -296,7 +296,8 @@ void wpk_print_weights(const struct wpk_graph *graph, FILE *out)
 {
     if (graph->weights.count > 0) {
         fprintf(out, "weights of %d products are %s: %.1f dB of signal to noise\n",
-                graph->weights.count, wpk_dtype_name(graph->weights.dtype),
+                graph->weights.count,
+                graph->weights.is_i4 ? "i4" : wpk_dtype_name(graph->weights.dtype),
                 wpk_precision_loss(graph));
     }
 }

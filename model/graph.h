@@ -73,6 +73,7 @@ struct wpk_graph_attribute {
 /* Constant operands of products that are stored in a narrower type; f32: they are not. */
 struct wpk_graph_weights {
     enum wpk_dtype dtype; /* f32, bf16 or i8 */
+    bool is_i4;           /* dtype i8: matrices have 4 bits, in blocks (operator/precision.c) */
     int count;            /* of products whose weights are */
     double energy, noise; /* sums of squares: of the weights, and of what they lost */
 };

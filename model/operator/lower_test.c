@@ -116,7 +116,7 @@ static const struct sample samples[] = {
     {"DequantizeLinear", "u8[2,3] c:f32[] c=3:u8[]", "",
      "f32[2,3] Y[d0,d1] = f32(i32(X[d0,d1]) - i32(X2[])) * X1[]", 0},
     {"DequantizeLinear", "i32[3] c:f32[]", "", "f32[3] Y[d0] = f32(X[d0]) * X1[]", 0},
-    {"DequantizeLinear", "i64[3] c:f32[]", "", "!other types than u8, i8 or i32", 0},
+    {"DequantizeLinear", "i64[3] c:f32[]", "", "!other types than u8, i8, i16 or i32", 0},
     {"MatMulInteger", "u8[2,3] c=1,2,3:i8[3,1]", "",
      "i32[2,1] Y[d0,d1] = sum(k:3) i32(X[d0,k]) * i32(X1[k,d1])", 0},
     {"MatMulInteger", "f32[2,3] i8[3,1]", "", "!other types than u8 and i8", 0},

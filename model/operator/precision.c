@@ -2,6 +2,7 @@
 #include "model/operator/precision.h"
 
 #include "ir/node.h"
+#include "model/operator/expand.h"
 #include "model/operator/expansion.h"
 #include "model/operator/operator.h"
 
@@ -12,6 +13,8 @@
 #define TERMS_MIN 8
 #define WEIGHTS_MIN 1024 /* elements; fewer stay in a cache */
 #define I8_MAX 127
+#define I4_BLOCK 32 /* elements with a scale of their own */
+#define I4_ZERO 8
 
 static bool is_half(enum wpk_dtype dtype)
 {
@@ -209,6 +212,75 @@ static int quantize(struct wpk_expansion *e, int value, int axis, int *scale)
     return wpk_compose_constant(&e->to, WPK_I8, w.rank, w.extent, q);
 }
 
+/* The weights of a matrix as MatMulNBits has them: 4 bits, 8 above the signed number, and a scale
+ * for each block of a column. The element of a block that is largest becomes -8.
+ *   shape   is_transposed: [n,k], else [k,n]; *packed: u8 [n,blocks,16], *scale: f32 [n * blocks] */
+static void quantize_blocks(struct wpk_expansion *e, const struct wpk_graph_value *w,
+                            bool is_transposed, int *packed, int *scale)
+{
+    int64_t n = w->extent[is_transposed ? 0 : 1], k = w->extent[is_transposed ? 1 : 0];
+    int64_t blocks = (k + I4_BLOCK - 1) / I4_BLOCK, extent[] = {n, blocks, I4_BLOCK / 2};
+    int64_t of_row = is_transposed ? 1 : n, of_column = is_transposed ? k : 1, count = n * blocks;
+    uint8_t *q = WPK_ARENA_NEW(&e->graph->arena, uint8_t, (size_t)(count * I4_BLOCK / 2));
+    float *scales = WPK_ARENA_NEW(&e->graph->arena, float, (size_t)count);
+
+    if (q == NULL || scales == NULL) {
+        e->to.err = WPK_ENOMEM;
+        return;
+    }
+    memset(q, I4_ZERO << 4 | I4_ZERO, (size_t)(count * I4_BLOCK / 2));
+    for (int64_t b = 0; b < count; b++) {
+        int64_t first = b % blocks * I4_BLOCK, at = b / blocks * of_column + first * of_row;
+        int64_t rows = k - first < I4_BLOCK ? k - first : I4_BLOCK;
+        double largest = 0;
+        for (int64_t i = 0; i < rows; i++) {
+            double weight = weight_at(w, at + i * of_row);
+            largest = fabs(weight) > fabs(largest) ? weight : largest;
+        }
+        scales[b] = (float)(largest / -I4_ZERO);
+        for (int64_t i = 0; i < rows && scales[b] != 0; i++) {
+            double weight = weight_at(w, at + i * of_row);
+            double narrow = fmin(rint(weight / (double)scales[b]), I4_ZERO - 1);
+            uint8_t *both = &q[b * I4_BLOCK / 2 + i / 2];
+            *both ^= (uint8_t)(((int)narrow + I4_ZERO) ^ I4_ZERO) << (i % 2 * 4);
+            note_loss(e->graph, weight, narrow * (double)scales[b]);
+        }
+    }
+    *packed = wpk_compose_constant(&e->to, WPK_U8, 3, extent, q);
+    *scale = wpk_compose_constant(&e->to, WPK_F32, 1, &count, scales);
+}
+
+/* Append the product of x and a matrix in 4 bits. Returns its value. */
+static int multiply_blocks(struct wpk_expansion *e, int x, const struct wpk_graph_value *w,
+                           bool is_transposed, int output)
+{
+    struct wpk_graph_attribute attributes[] = {
+        wpk_compose_integer("N", w->extent[is_transposed ? 0 : 1]),
+        wpk_compose_integer("K", w->extent[is_transposed ? 1 : 0]), wpk_compose_integer("bits", 4),
+        wpk_compose_integer("block_size", I4_BLOCK)};
+    int inputs[] = {x, 0, 0};
+    struct wpk_diag diag;
+
+    quantize_blocks(e, w, is_transposed, &inputs[1], &inputs[2]);
+    if (e->to.err == WPK_OK && output < 0) {
+        e->to.err = wpk_graph_add_value(e->graph, "", &output);
+    }
+    struct wpk_graph_node node = *e->node;
+    node.op = "MatMulNBits";
+    node.domain = "com.microsoft";
+    node.inputs = inputs;
+    node.input_count = 3;
+    node.outputs = &output;
+    node.attributes = attributes;
+    node.attribute_count = sizeof(attributes) / sizeof(attributes[0]);
+    e->graph->weights.count++;
+    if (e->to.err == WPK_OK) {
+        e->graph->values[output].is_read = true;
+        e->to.err = wpk_graph_expand(e->graph, &node, &diag);
+    }
+    return output;
+}
+
 /* The weights in a type of graph->weights.   shape  *scale: as in quantize(); -1: none */
 static int narrow_weights(struct wpk_expansion *e, int *scale)
 {
@@ -249,17 +321,24 @@ wpk_err wpk_precision_product(struct wpk_graph *graph, const struct wpk_graph_no
     double beta = is_gemm ? wpk_expansion_real(&e, "beta", 1) : 1;
     double alpha = is_gemm ? wpk_expansion_real(&e, "alpha", 1) : 1;
     int x = read_matrix(&e, "transA", node->inputs[0]);
-    int w = narrows ? narrow_weights(&e, &factor) : node->inputs[1];
-    w = read_matrix(&e, "transB", w);
+    const struct wpk_graph_value weights = graph->values[node->inputs[1]];
+    bool in_blocks = narrows && graph->weights.is_i4 && weights.rank == 2;
+    int w = narrows && !in_blocks ? narrow_weights(&e, &factor) : node->inputs[1];
+    w = in_blocks ? w : read_matrix(&e, "transB", w);
     x = narrows && graph->math != graph->weights.dtype ? x
                                                        : wpk_expansion_cast(&e, x, graph->math, -1);
     w = narrows ? w : wpk_expansion_cast(&e, w, graph->math, -1);
     addend = beta == 0 ? -1 : addend;
     bool is_last = addend < 0 && alpha == 1;
     graph->values[output].writer = -1;
-    int sums = wpk_expansion_node(&e, WPK_SUM_DOMAIN, is_conv ? "Conv" : "MatMul", (int[]){x, w}, 2,
-                                  node->attributes, is_conv ? node->attribute_count : 0,
-                                  is_last && factor < 0 ? output : -1);
+    int to = is_last && factor < 0 ? output : -1, sums;
+    if (in_blocks) {
+        bool is_transposed = is_gemm && wpk_graph_int(node, "transB", 0) != 0;
+        sums = multiply_blocks(&e, x, &weights, is_transposed, to);
+    } else {
+        sums = wpk_expansion_node(&e, WPK_SUM_DOMAIN, is_conv ? "Conv" : "MatMul", (int[]){x, w}, 2,
+                                  node->attributes, is_conv ? node->attribute_count : 0, to);
+    }
     if (factor >= 0) {
         sums = wpk_expansion_binary(&e, "Mul", sums, factor, is_last ? output : -1);
     }

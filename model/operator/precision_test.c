@@ -16,20 +16,26 @@
 #include <cmocka.h>
 
 /* Read the model, whose output is y, with products and weights in these types. */
-static void read_model(struct wpk_model_fixture *model, enum wpk_dtype math, enum wpk_dtype weights,
-                       struct wpk_graph *graph)
+static void read_weights(struct wpk_model_fixture *model, enum wpk_dtype math,
+                         struct wpk_graph_weights weights, struct wpk_graph *graph)
 {
     struct wpk_buf problems = {0};
 
     wpk_model_fixture_output(model, "y");
     assert_int_equal(wpk_onnx_read(wpk_model_fixture_write(model, SIZE_MAX), graph, NULL), WPK_OK);
     graph->math = math;
-    graph->weights.dtype = weights;
+    graph->weights = weights;
     wpk_err err = wpk_graph_infer(graph, &problems);
     if (err != WPK_OK) {
         fail_msg("%s", wpk_buf_text(&problems));
     }
     wpk_buf_fini(&problems);
+}
+
+static void read_model(struct wpk_model_fixture *model, enum wpk_dtype math, enum wpk_dtype weights,
+                       struct wpk_graph *graph)
+{
+    read_weights(model, math, (struct wpk_graph_weights){.dtype = weights}, graph);
 }
 
 /* The equation of the first node with a sum, and how many nodes are not folded. */
@@ -156,6 +162,42 @@ static void test_weights(void **state)
     }
 }
 
+/* Weights of 4 bits are packed in blocks of 32 rows, whichever way they lie. */
+static void test_weights_of_4_bits(void **state)
+{
+    static const char packed[] = "Y[d0,j] = sum(b:2,h:16) X2[j,b] * (X[d0,b*32+2*h] * "
+                                 "f32(i32(X1[j,b,h]) % 16 - 8) + X[d0,b*32+2*h+1] * "
+                                 "f32(i32(X1[j,b,h]) / 16 - 8))";
+    static const struct {
+        const char *op, *x, *w, *attributes, *product;
+        int nodes;
+    } cases[] = {
+        {"MatMul", "f32[2,64]", "f32[64,32]", "", packed, 1},
+        {"Gemm", "f32[2,64]", "f32[32,64]", "transB:i=1", packed, 1},
+        {"Gemm", "f32[2,64]", "f32[64,32]", "alpha:f=2", packed, 2},
+        {"MatMul", "f32[2,40]", "f32[40,32]", "", "Y[d0,d1] = sum(k:40) X[d0,k] * X1[k,d1]", 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct wpk_model_fixture model = {.fd = 0};
+        struct wpk_graph graph;
+        int nodes = 0;
+
+        wpk_model_fixture_input(&model, "x", cases[i].x);
+        wpk_model_fixture_constant(&model, "w", cases[i].w, NULL);
+        wpk_model_fixture_node(&model, cases[i].op, "x,w", "y", cases[i].attributes);
+        read_weights(&model, WPK_F32, (struct wpk_graph_weights){.dtype = WPK_I8, .is_i4 = true},
+                     &graph);
+        assert_string_equal(product_of(&graph, &nodes), cases[i].product);
+        assert_int_equal(nodes, cases[i].nodes);
+        assert_int_equal(graph.weights.count, 1);
+        assert_true(wpk_precision_loss(&graph) > 15 && wpk_precision_loss(&graph) < 60);
+        wpk_graph_fini(&graph);
+        wpk_model_fixture_fini(&model);
+    }
+}
+
 static void test_declared_types(void **state)
 {
     (void)state;
@@ -169,9 +211,8 @@ static void test_declared_types(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products),
-        cmocka_unit_test(test_one_cast),
-        cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_products),       cmocka_unit_test(test_one_cast),
+        cmocka_unit_test(test_weights),        cmocka_unit_test(test_weights_of_4_bits),
         cmocka_unit_test(test_declared_types),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

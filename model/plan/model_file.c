@@ -188,10 +188,13 @@ static wpk_err read_precision(const struct wpk_model_fixing *fixing, struct wpk_
         return WPK_EINVAL;
     }
     enum wpk_dtype *weights = &out->weights.dtype;
-    if (fixing->weights != NULL &&
-        (wpk_dtype_parse(fixing->weights, weights) != WPK_OK ||
-         (*weights != WPK_F32 && *weights != WPK_BF16 && *weights != WPK_I8))) {
-        wpk_diag_set(diag, "--weights %s: expected f32, bf16 or i8", fixing->weights);
+    out->weights.is_i4 = fixing->weights != NULL && strcmp(fixing->weights, "i4") == 0;
+    if (out->weights.is_i4) {
+        *weights = WPK_I8;
+    } else if (fixing->weights != NULL &&
+               (wpk_dtype_parse(fixing->weights, weights) != WPK_OK ||
+                (*weights != WPK_F32 && *weights != WPK_BF16 && *weights != WPK_I8))) {
+        wpk_diag_set(diag, "--weights %s: expected f32, bf16, i8 or i4", fixing->weights);
         return WPK_EINVAL;
     }
     return WPK_OK;

@@ -11,7 +11,7 @@ struct wpk_model_fixing {
     struct wpk_option_list shapes; /* "INPUT=EXTENT,..." */
     struct wpk_option_list binds;  /* "INPUT=FILE.npy": the input becomes a constant */
     const char *math;              /* "bf16": of the operands of products; NULL: as they are */
-    const char *weights;           /* "bf16" or "i8": of constant operands; likewise */
+    const char *weights;           /* "bf16", "i8" or "i4": of constant operands; likewise */
 };
 
 /* Rows of a command's options. `fixing` is a struct wpk_model_fixing. */
@@ -25,10 +25,11 @@ struct wpk_model_fixing {
         WPK_ARGS_TEXT("math", "TYPE",                                                              \
                       "compute products from operands of bf16, with sums of f32; default f32",     \
                       &(fixing).math),                                                             \
-        WPK_ARGS_TEXT("weights", "TYPE",                                                           \
-                      "store constant operands of MatMul and Gemm as bf16, or as i8 with a scale " \
-                      "for each column",                                                           \
-                      &(fixing).weights)
+        WPK_ARGS_TEXT(                                                                             \
+            "weights", "TYPE",                                                                     \
+            "store constant operands of MatMul and Gemm as bf16, as i8 with a scale for "          \
+            "each column, or as i4 with one for each 32 elements of a column",                     \
+            &(fixing).weights)
 
 /* True if the name before the last '=' of "NAME=EXTENT,..." is this one. */
 bool wpk_model_shape_is_of(const char *shape, const char *name);

@@ -30,7 +30,7 @@ def compile(model, shapes=None, threads=1, seconds=60, candidates=None, bind=Non
     math : str, optional
         ``bf16``: the type of the operands of products, whose sums are f32; else their own.
     weights : str, optional
-        ``bf16`` or ``i8``: the type that constant operands of products are stored in.
+        ``bf16``, ``i8`` or ``i4``: the type that constant operands of products are stored in.
     data, server : str, optional
         The folder of a private history, or the URL of a service; else those of wpkctl.
     progress : bool
