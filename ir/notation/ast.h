@@ -53,8 +53,8 @@ struct wpk_ast_node {
     char name[WPK_NAME_MAX];
     int child[WPK_RANK_MAX + 1];
     int child_count;
-    int outside;                 /* of a load: node or -1 */
-    struct wpk_ast_axis axis[6]; /* of a reduction */
+    int outside;                            /* of a load: node or -1 */
+    struct wpk_ast_axis axis[WPK_RANK_MAX]; /* of a reduction */
     int axis_count;
 };
 

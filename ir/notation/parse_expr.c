@@ -91,11 +91,11 @@ static bool looks_like_reduction(struct wpk_parser *p)
 static int parse_reduction(struct wpk_parser *p, int reduction, int at, bool typed,
                            enum wpk_dtype accumulator)
 {
-    struct wpk_ast_axis axis[6];
+    struct wpk_ast_axis axis[WPK_RANK_MAX];
     int count = 0;
     do {
-        if (count == 6) {
-            return wpk_parser_fail(p, "more than 6 axes in one reduction");
+        if (count == WPK_RANK_MAX) {
+            return wpk_parser_fail(p, "more than %d axes in one reduction", WPK_RANK_MAX);
         }
         memset(&axis[count], 0, sizeof(axis[count]));
         wpk_parser_skip_space(p);

@@ -10,7 +10,7 @@
 #define LABELS_MAX                                                                                 \
     (LETTERS + WPK_RANK_MAX) /* LETTERS + k: the k-th dimension of "..." from behind */
 #define TERMS_MAX 8
-#define SUMMED_MAX 6 /* reduction axes of the notation */
+#define SUMMED_MAX WPK_RANK_MAX /* reduction axes of the notation */
 
 /* The labels of one operand's dimensions. */
 struct term {
@@ -203,7 +203,7 @@ wpk_err wpk_print_einsum(struct wpk_printer *printer)
         }
     }
     if (summed > SUMMED_MAX) {
-        return fail(printer->diag, "sums over more than 6 axes");
+        return fail(printer->diag, "sums over too many axes");
     }
     wpk_buf_append_text(printer->text, summed > 0 ? ") " : "");
     for (int i = 0; i < e.term_count; i++) {

@@ -2,7 +2,7 @@
 /* Scores P are input 0 [N, C, d1, ...], or their log-softmax over the classes; labels are
  * [N, d1, ...], named by their axes d0, d1, ..., and c is a class:
  *     L[d0,d1] = -sum(c) select(X1[d0,d1] == c, P[d0,c,d1] * weight[c], 0)
- * then none, the sum, or the sum divided by that of the weights. */
+ * then none, or summed over all axes, or that sum divided by that of the weights. */
 #include "model/operator/operator_forms.h"
 
 #include <string.h>
@@ -87,15 +87,19 @@ static void print_softmax(struct wpk_printer *printer, const char *class)
     wpk_buf_append_text(printer->text, ")");
 }
 
-/* "(sum(c:5) select(X1[d0,d1] == c && c != 2, what, 0))" */
-static void print_chosen(struct wpk_printer *printer, bool with_scores)
+/* "(sum(d0:3,d1:4,c:5) select(X1[d0,d1] == c && c != 2, what, 0))"; over c alone, unless `all`. */
+static void print_chosen(struct wpk_printer *printer, bool all, bool with_scores)
 {
     const struct wpk_graph_attribute *ignored =
         wpk_graph_attribute(printer->node, "ignore_index", WPK_ATTRIBUTE_INT);
+    const struct wpk_graph_value *labels = printer->input[LABELS];
     bool has_weights = printer->input[WEIGHTS] != NULL;
 
-    wpk_buf_printf(printer->text, "(sum(c:%lld) select(",
-                   (long long)printer->input[SCORES]->extent[1]);
+    wpk_buf_append_text(printer->text, "(sum(");
+    for (int d = 0; all && d < labels->rank; d++) {
+        wpk_buf_printf(printer->text, "d%d:%lld,", d, (long long)labels->extent[d]);
+    }
+    wpk_buf_printf(printer->text, "c:%lld) select(", (long long)printer->input[SCORES]->extent[1]);
     wpk_printer_operand(printer, LABELS);
     print_place(printer, "");
     wpk_buf_append_text(printer->text, " == c");
@@ -120,42 +124,6 @@ static void print_chosen(struct wpk_printer *printer, bool with_scores)
     wpk_buf_append_text(printer->text, ", 0))");
 }
 
-/* "sum(d0:3,d1:4) L[d0,d1]" */
-static void print_sum(struct wpk_printer *printer, const char *name)
-{
-    const struct wpk_graph_value *labels = printer->input[LABELS];
-
-    for (int d = 0; d < labels->rank; d++) {
-        wpk_buf_printf(printer->text, "%sd%d:%lld", d > 0 ? "," : "(sum(", d,
-                       (long long)labels->extent[d]);
-    }
-    wpk_buf_printf(printer->text, ") %s", name);
-    print_place(printer, "");
-    wpk_buf_append_text(printer->text, ")");
-}
-
-static void print_reduced(struct wpk_printer *printer)
-{
-    bool is_mean = strcmp(reduction_of(printer->node), "mean") == 0;
-
-    wpk_printer_output(printer);
-    print_sum(printer, "L");
-    wpk_buf_append_text(printer->text, is_mean ? " / " : "");
-    if (is_mean) {
-        print_sum(printer, "V");
-    }
-    wpk_buf_append_text(printer->text, " where L");
-    print_place(printer, "");
-    wpk_buf_append_text(printer->text, " = -");
-    print_chosen(printer, true);
-    if (is_mean) {
-        wpk_buf_append_text(printer->text, "; V");
-        print_place(printer, "");
-        wpk_buf_append_text(printer->text, " = ");
-        print_chosen(printer, false);
-    }
-}
-
 wpk_err wpk_print_loss(struct wpk_printer *printer)
 {
     const char *reduction = reduction_of(printer->node);
@@ -167,18 +135,20 @@ wpk_err wpk_print_loss(struct wpk_printer *printer)
         print_softmax(printer, "c");
         return WPK_OK;
     }
-    if (strcmp(reduction, "none") == 0) {
-        wpk_printer_output(printer);
-        wpk_buf_append_text(printer->text, "-");
-        print_chosen(printer, true);
-    } else if (strcmp(reduction, "mean") == 0 || strcmp(reduction, "sum") == 0) {
-        print_reduced(printer);
-    } else {
+    bool is_mean = strcmp(reduction, "mean") == 0, is_reduced = strcmp(reduction, "none") != 0;
+    if (is_reduced && !is_mean && strcmp(reduction, "sum") != 0) {
         wpk_diag_set(printer->diag, "its reduction %s is not supported", reduction);
         return WPK_EUNSUPPORTED;
     }
+    wpk_printer_output(printer);
+    wpk_buf_append_text(printer->text, "-");
+    print_chosen(printer, is_reduced, true);
+    if (is_mean) {
+        wpk_buf_append_text(printer->text, " / ");
+        print_chosen(printer, true, false);
+    }
     if (is_softmax(printer->op)) {
-        wpk_buf_append_text(printer->text, "; P");
+        wpk_buf_append_text(printer->text, " where P");
         print_place(printer, "c");
         wpk_buf_append_text(printer->text, " = ");
         print_softmax(printer, "c");
