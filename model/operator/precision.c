@@ -214,7 +214,8 @@ static int quantize(struct wpk_expansion *e, int value, int axis, int *scale)
 
 /* The weights of a matrix as MatMulNBits has them: 4 bits, 8 above the signed number, and a scale
  * for each block of a column. The element of a block that is largest becomes -8.
- *   shape   is_transposed: [n,k], else [k,n]; *packed: u8 [n,blocks,16], *scale: f32 [n * blocks] */
+ *   shape   is_transposed: [n,k], else [k,n]; *packed: u8 [n,blocks,16];
+ *           *scale: f32 [n * blocks] */
 static void quantize_blocks(struct wpk_expansion *e, const struct wpk_graph_value *w,
                             bool is_transposed, int *packed, int *scale)
 {

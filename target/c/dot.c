@@ -17,27 +17,29 @@
 
 #define GROUP_BYTES 4
 
-/* The products of four bytes as those of two pairs of words, even ones and odd ones. */
-#define MADDWD                                                                                     \
-    "vpsllw $8, %[a], %[t]; vpsllw $8, %[b], %[u]; vpsrlw $8, %[t], %[t]; "                        \
-    "vpsraw $8, %[u], %[u]; vpmaddwd %[u], %[t], %[t]; vpaddd %[t], %[s], %[s]; "                  \
-    "vpsrlw $8, %[a], %[t]; vpsraw $8, %[b], %[u]; vpmaddwd %[u], %[t], %[t]; "                    \
-    "vpaddd %[t], %[s], %[s]"
+/* The products of four bytes as those of two pairs, half a byte of `a` at a time: the sums of pairs
+ * stay within 16 bits. c has the weight of the half. */
+#define MADDUBSW "vpmaddubsw %[b], %[a], %[t]; vpmaddwd %[c], %[t], %[t]; vpaddd %[t], %[s], %[s]"
+
+#define MADDWD "vpmaddwd %[b], %[a], %[t]; vpaddd %[t], %[s], %[s]"
 
 /* An instruction, or several, as compilers' assemblers spell them: s the sums, a and b the
- * operands, t and u what else they overwrite. */
+ * operands, t what else they overwrite. */
 static const struct row {
     const char *name;
     const char *text;
     const char *constraint; /* of registers */
     int lanes_min;          /* and each power of two up to those of the description */
-    bool has_more;          /* it overwrites t and u */
+    bool has_more;          /* it overwrites t */
+    bool halves; /* the text stands twice: for the low halves of a's bytes, and the high */
 } rows[] = {
-    {"vdpbf16ps", "vdpbf16ps %[b], %[a], %[s]", "v", 4, false},
-    {"vpdpbusd", "vpdpbusd %[b], %[a], %[s]", "v", 4, false},
-    {"vpdpbusd_vex", "%{vex%} vpdpbusd %[b], %[a], %[s]", "x", 4, false},
-    {"vpmaddwd", MADDWD, "v", 4, true},
-    {"vpmaddwd_vex", MADDWD, "x", 4, true},
+    {"vdpbf16ps", "vdpbf16ps %[b], %[a], %[s]", "v", 4, false, false},
+    {"vpdpbusd", "vpdpbusd %[b], %[a], %[s]", "v", 4, false, false},
+    {"vpdpbusd_vex", "%{vex%} vpdpbusd %[b], %[a], %[s]", "x", 4, false, false},
+    {"vpmaddubsw", MADDUBSW, "v", 4, true, true},
+    {"vpmaddubsw_vex", MADDUBSW, "x", 4, true, true},
+    {"vpmaddwd", MADDWD, "v", 4, true, false},
+    {"vpmaddwd_vex", MADDWD, "x", 4, true, false},
 };
 
 static const struct row *row_of(const struct wpk_instruction *instruction)
@@ -149,6 +151,35 @@ static struct wpk_c_value load_group(struct wpk_c_kernel *k, const struct group 
     return value;
 }
 
+/* The low or the high halves of the operand's bytes, as bytes. */
+static struct wpk_c_value half_of(struct wpk_c_kernel *k, const struct wpk_c_value *bytes, int high)
+{
+    struct wpk_c_value value = wpk_c_begin(&k->text, WPK_I32, bytes->width);
+    wpk_c_put(&k->text, "t%d >> %d & 0x0f0f0f0f", bytes->name, 4 * high);
+    wpk_c_end(&k->text);
+    return value;
+}
+
+/* The row's text adds to `sum`; high: of halves. */
+static void print_row(struct wpk_c_kernel *k, const struct row *row, const struct wpk_c_value *sum,
+                      const struct wpk_c_value *a, const struct wpk_c_value *b, int high)
+{
+    const char *in = row->constraint;
+    wpk_c_indent(&k->text);
+    wpk_c_put(&k->text, "__asm__(\"%s\" : [s] \"+%s\"(t%d)", row->text, in, sum->name);
+    if (row->has_more) {
+        wpk_c_put(&k->text, ", [t] \"=&%s\"(m%d)", in, sum->name);
+    }
+    wpk_c_put(&k->text, " : [a] \"%s\"(t%d), [b] \"%s\"(t%d)", in, a->name, in, b->name);
+    if (row->halves) {
+        wpk_c_put(&k->text, ", [c] \"%s\"(", in);
+        wpk_c_put_function(&k->text, WPK_C_OF, WPK_C_I32, sum->width);
+        wpk_c_put(&k->text, "(%s))", high ? "0x100010" : "0x10001");
+    }
+    wpk_c_put(&k->text, ")");
+    wpk_c_end(&k->text);
+}
+
 static void print_instruction(struct wpk_c_kernel *k, const struct wpk_c_point *point,
                               const struct wpk_instruction *instruction, int64_t count,
                               const struct group group[2])
@@ -169,21 +200,16 @@ static void print_instruction(struct wpk_c_kernel *k, const struct wpk_c_point *
     wpk_c_put(&k->text, " t%d = ", sum.name);
     wpk_c_put_value(&k->text, &before, width);
     wpk_c_end(&k->text);
-    const char *in = row->constraint;
     if (row->has_more) {
         wpk_c_indent(&k->text);
         wpk_c_put_type(&k->text, WPK_C_I32, width);
-        wpk_c_put(&k->text, " m%d, n%d", sum.name, sum.name);
+        wpk_c_put(&k->text, " m%d", sum.name);
         wpk_c_end(&k->text);
     }
-    wpk_c_indent(&k->text);
-    wpk_c_put(&k->text, "__asm__(\"%s\" : [s] \"+%s\"(t%d)", row->text, in, sum.name);
-    if (row->has_more) {
-        wpk_c_put(&k->text, ", [t] \"=&%s\"(m%d), [u] \"=&%s\"(n%d)", in, sum.name, in, sum.name);
+    for (int high = 0; high <= (row->halves ? 1 : 0); high++) {
+        struct wpk_c_value a = row->halves ? half_of(k, &operand[0], high) : operand[0];
+        print_row(k, row, &sum, &a, &operand[1], high);
     }
-    wpk_c_put(&k->text, " : [a] \"%s\"(t%d), [b] \"%s\"(t%d))", in, operand[0].name, in,
-              operand[1].name);
-    wpk_c_end(&k->text);
     wpk_c_storage_write(k, output, point->axis, width, &sum);
 }
 

@@ -30,6 +30,14 @@ static wpk_err parse(const char *program, const char *nest, const char *instruct
     return err;
 }
 
+/* True if the program reads a tensor of this type. */
+static bool reads(const char *program, enum wpk_dtype dtype)
+{
+    char type[16];
+    snprintf(type, sizeof(type), " %s[", wpk_dtype_name(dtype));
+    return strstr(program, type) != NULL;
+}
+
 /* Run the nest by every instruction of the same operands that the CPU has. Sums of floats are held
  * to their accuracy, other ones bit for bit. */
 static void expect(const char *program, const char *nest)
@@ -47,7 +55,7 @@ static void expect(const char *program, const char *nest)
         struct wpk_kernel_case *subject = &batch.subject[batch.count];
         struct wpk_diag diag = {0};
         if (!wpk_cpu_flags_fit(instruction->flags, here.cpu.flags) ||
-            wpk_dtype_is_float(instruction->sum) != of_floats) {
+            !reads(program, instruction->operand[0]) || !reads(program, instruction->operand[1])) {
             continue;
         }
         if (parse(program, nest, instruction->name, &subject->schedule, &diag) != WPK_OK ||
@@ -123,6 +131,17 @@ static void test_pairs_of_bf16(void **state)
            TILES "serial k step 2 guard\n" TERMS "k.1 vpdpbusd\n");
 }
 
+/* Of words, and those of a last group. */
+static void test_pairs_of_i16(void **state)
+{
+    (void)state;
+    expect(PRODUCT("20", "X[i,k]", "W[k/2,j,k%2]", "i16[5,20]", "0,1", "i16[10,40,2]", "0,1,2"),
+           TILES "serial k step 2 exact\n" TERMS "k.1 vpdpbusd\n");
+    expect(PRODUCT("21", "X[i,k]", "W[j/16,k/2,j%16,k%2]", "i16[5,21]", "0,1", "i16[3,11,16,2]",
+                   "0,1,2,3"),
+           TILES "serial k step 2 guard\n" TERMS "k.1 vpdpbusd\n");
+}
+
 static void expect_refusal(const char *program, const char *nest, const char *why)
 {
     struct wpk_schedule schedule = {0};
@@ -166,6 +185,7 @@ int main(void)
         cmocka_unit_test(test_tail_of_terms),
         cmocka_unit_test(test_operands_in_the_other_order),
         cmocka_unit_test(test_pairs_of_bf16),
+        cmocka_unit_test(test_pairs_of_i16),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -401,7 +401,8 @@ static struct wpk_c_value narrow(struct wpk_c_kernel *k, enum wpk_dtype to,
     return value;
 }
 
-/* Floats in lanes as bytes or words. They stay in i32, too: what reads them as i32 does so there. */
+/* Floats in lanes as bytes or words. They stay in i32, too, which is where readers of i32 take
+ * them. */
 static struct wpk_c_value convert_to_narrow(struct wpk_c_kernel *k, enum wpk_dtype to,
                                             const struct wpk_c_value *a, int width)
 {
