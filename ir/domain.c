@@ -2,6 +2,7 @@
 /* From the last stage to the first, and from each expression to its operands: the domain that a
  * node needs follows from those of the nodes that use it. */
 #include "ir/data_index.h"
+#include "ir/node.h"
 
 #include <math.h>
 
@@ -32,11 +33,10 @@ struct finding {
 static bool find_known(const struct finding *f, int node, struct wpk_domain *out)
 {
     const struct wpk_node *n = &f->program->nodes[node];
-    double value = wpk_dtype_is_float(n->dtype) ? n->value : (double)n->integer;
 
     switch (n->kind) {
     case WPK_NODE_LITERAL:
-        *out = (struct wpk_domain){value, value};
+        *out = (struct wpk_domain){wpk_node_number(n), wpk_node_number(n)};
         return true;
     case WPK_NODE_AXIS:
         *out = (struct wpk_domain){0, (double)f->stage->axes[n->axis].extent - 1};

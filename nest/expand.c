@@ -314,8 +314,7 @@ static int inside_of(struct expansion *x, const struct wpk_tensor *tensor, const
 /* True if the literal keeps its value in the type. */
 static bool fits(const struct wpk_node *literal, enum wpk_dtype dtype)
 {
-    double value = wpk_dtype_is_float(literal->dtype) ? literal->value : (double)literal->integer;
-    return wpk_dtype_round(dtype, value) == value;
+    return wpk_dtype_round(dtype, wpk_node_number(literal)) == wpk_node_number(literal);
 }
 
 /* Expand a load; the value has the type that the tensor has in the expanded program. */

@@ -187,16 +187,7 @@ static int emit_fresh(struct emission *e, int s, int node)
     for (int i = 0; i < 3 && n->arg[i] >= 0; i++) {
         arg[i] = emit_node(e, s, n->arg[i]);
     }
-    switch (n->kind) {
-    case WPK_NODE_UNARY:
-        return wpk_node_unary(e->to, (enum wpk_unary)n->op, arg[0]);
-    case WPK_NODE_BINARY:
-        return wpk_node_binary(e->to, (enum wpk_binary)n->op, arg[0], arg[1]);
-    case WPK_NODE_SELECT:
-        return wpk_node_select(e->to, arg[0], arg[1], arg[2]);
-    default:
-        return wpk_node_cast(e->to, n->dtype, arg[0]);
-    }
+    return wpk_node_remake(e->to, n, arg);
 }
 
 static int emit_node(struct emission *e, int s, int node)

@@ -2,6 +2,7 @@
 #include "ir/derive/rewrite.h"
 
 #include "ir/derive/extract.h"
+#include "ir/node.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -42,23 +43,13 @@ int wpk_rewrite_expr(struct wpk_program *program, int node, const int *axis_map,
     if (old.kind == WPK_NODE_LOAD) {
         return rewrite_load(program, &old, axis_map, rewrite, user);
     }
-    int count = old.kind == WPK_NODE_SELECT ? 3 : old.kind == WPK_NODE_BINARY ? 2 : 1;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < 3 && old.arg[i] >= 0; i++) {
         arg[i] = wpk_rewrite_expr(program, old.arg[i], axis_map, rewrite, user);
         if (arg[i] < 0) {
             return -1;
         }
     }
-    switch (old.kind) {
-    case WPK_NODE_UNARY:
-        return wpk_node_unary(program, (enum wpk_unary)old.op, arg[0]);
-    case WPK_NODE_BINARY:
-        return wpk_node_binary(program, (enum wpk_binary)old.op, arg[0], arg[1]);
-    case WPK_NODE_SELECT:
-        return wpk_node_select(program, arg[0], arg[1], arg[2]);
-    default:
-        return wpk_node_cast(program, old.dtype, arg[0]);
-    }
+    return wpk_node_remake(program, &old, arg);
 }
 
 wpk_err wpk_rewrite_all(struct wpk_program *program, int except, wpk_load_rewrite rewrite,
@@ -200,6 +191,23 @@ void wpk_program_free_name(const struct wpk_program *program, const char *stem, 
     }
 }
 
+int wpk_rewrite_add_tensor(struct wpk_program *program, const char *stem, const char *suffix,
+                           enum wpk_dtype dtype, int rank, const int64_t *extent)
+{
+    char name[WPK_NAME_MAX], whole[WPK_NAME_MAX];
+    snprintf(whole, sizeof(whole), "%.40s_%s", stem, suffix);
+    wpk_program_free_name(program, whole, name);
+    return wpk_program_add_tensor(program, name, WPK_ROLE_INTERMEDIATE, dtype, rank, extent);
+}
+
+int wpk_rewrite_add_stage(struct wpk_program *program, const char *stem, const char *suffix,
+                          enum wpk_dtype dtype, int rank, const int64_t *extent,
+                          const char *const *axes)
+{
+    int tensor = wpk_rewrite_add_tensor(program, stem, suffix, dtype, rank, extent);
+    return tensor < 0 ? -1 : wpk_program_add_stage(program, tensor, axes);
+}
+
 int wpk_index_add(struct wpk_program *program, int a, int b)
 {
     return a < 0 || b < 0 ? -1 : wpk_node_binary(program, WPK_BINARY_ADD, a, b);
@@ -232,14 +240,6 @@ int wpk_index_mod(struct wpk_program *program, int a, int64_t divisor)
         return a < 0 ? -1 : wpk_node_int(program, 0);
     }
     return wpk_node_binary(program, WPK_BINARY_MOD, a, wpk_node_int(program, divisor));
-}
-
-void wpk_node_mark_axis(const struct wpk_program *program, int node, void *user)
-{
-    bool *used = user;
-    if (program->nodes[node].kind == WPK_NODE_AXIS) {
-        used[program->nodes[node].axis] = true;
-    }
 }
 
 bool wpk_tensor_has_border(const struct wpk_tensor *tensor)

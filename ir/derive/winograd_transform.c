@@ -42,16 +42,12 @@ void wpk_winograd_draft_add_axis(const struct wpk_winograd *w, struct wpk_winogr
 int wpk_winograd_draft_finish(struct wpk_winograd *w, const struct wpk_winograd_draft *draft,
                               const char *suffix)
 {
-    char stem[WPK_NAME_MAX], name[WPK_NAME_MAX];
     const char *axes[WPK_RANK_MAX];
-    snprintf(stem, sizeof(stem), "%.40s_%s", w->stem, suffix);
-    wpk_program_free_name(w->program, stem, name);
-    int tensor = wpk_program_add_tensor(w->program, name, WPK_ROLE_INTERMEDIATE, draft->dtype,
-                                        draft->rank, draft->extent);
     for (int d = 0; d < draft->rank; d++) {
         axes[d] = draft->name[d];
     }
-    return tensor < 0 ? -1 : wpk_program_add_stage(w->program, tensor, axes);
+    return wpk_rewrite_add_stage(w->program, w->stem, suffix, draft->dtype, draft->rank,
+                                 draft->extent, axes);
 }
 
 /* The summand of a transform's stage: matrix[row axis, i] * load, where i is a new reduction

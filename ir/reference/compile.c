@@ -341,7 +341,7 @@ static double literal_cell(const struct compiler *c, const struct wpk_node *n)
     if (n->dtype == WPK_I64) {
         return wpk_cell_of(n->integer);
     }
-    double value = wpk_dtype_is_float(n->dtype) ? n->value : (double)n->integer;
+    double value = wpk_node_number(n);
     return c->tape->rounds ? wpk_dtype_round(n->dtype, value) : value;
 }
 

@@ -307,15 +307,6 @@ wpk_err wpk_reference_run(const struct wpk_program *program, const struct wpk_re
 
 /* ---- chosen points */
 
-static double stage_iterations(const struct wpk_stage *stage)
-{
-    double iterations = 1.0;
-    for (int a = 0; a < stage->axis_count; a++) {
-        iterations *= (double)stage->axes[a].extent;
-    }
-    return iterations;
-}
-
 /* Mark the intermediates that are computed whole: cheap ones that read only such ones and
  * inputs. */
 static void mark_cheap(struct evaluation *e)
@@ -324,7 +315,7 @@ static void mark_cheap(struct evaluation *e)
     for (int s = 0; s < program->stage_count; s++) {
         const struct wpk_stage *stage = &program->stages[s];
         bool whole = e->live[s] && stage->output != e->output &&
-                     stage_iterations(stage) <= WHOLE_INTERMEDIATE_MAX;
+                     wpk_stage_points(stage) <= WHOLE_INTERMEDIATE_MAX;
         for (int i = 0; whole && i < e->load_count[s]; i++) {
             int writer = wpk_program_writer(program, program->nodes[e->loads[s][i]].tensor);
             whole = writer < 0 || e->whole[writer];
@@ -493,7 +484,7 @@ wpk_err wpk_reference_points_within(const struct wpk_program *program, const int
     if (err == WPK_OK) {
         mark_cheap(&e);
         for (int s = 0; s < program->stage_count; s++) {
-            iterations += e.whole[s] ? stage_iterations(&program->stages[s]) : 0;
+            iterations += e.whole[s] ? wpk_stage_points(&program->stages[s]) : 0;
         }
     }
     *out = 0;
