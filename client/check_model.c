@@ -9,7 +9,7 @@
 #include "ir/instruction/instruction.h"
 #include "model/operator/loop.h"
 #include "model/operator/lower.h"
-#include "model/operator/precision.h"
+#include "model/operator/shape.h"
 #include "model/plan/estimate.h"
 #include "model/plan/model_file.h"
 

@@ -36,8 +36,7 @@ struct forest {
 
 static wpk_err malformed(const struct wpk_expansion *e, const char *what)
 {
-    wpk_diag_set(e->diag, "its trees are malformed: %s", what);
-    return WPK_EPARSE;
+    return wpk_graph_fail(e->diag, WPK_EPARSE, "its trees are malformed: %s", what);
 }
 
 /* Make room for this many nodes. Members of sets become nodes of their own. */

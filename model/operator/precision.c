@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/operator/precision.h"
+#include "model/operator/shape.h"
 
 #include "ir/node.h"
 #include "model/operator/expansion.h"

@@ -2,7 +2,7 @@
 /* Convolutions, pools and products. */
 #include "model/operator/operator_forms.h"
 
-#include "model/operator/window.h"
+#include "model/operator/inference.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -542,8 +542,7 @@ static wpk_err read_list(const struct wpk_graph_node *node, const char *name, in
     for (int i = 0; i < count; i++) {
         out[i] = list != NULL ? list->integers[i] : otherwise;
         if (out[i] < min || out[i] > NUMBER_MAX) {
-            wpk_diag_set(diag, "its %s contain %lld", name, (long long)out[i]);
-            return WPK_EINVAL;
+            return wpk_graph_fail(diag, WPK_EINVAL, "its %s contain %lld", name, (long long)out[i]);
         }
     }
     return WPK_OK;
@@ -566,9 +565,9 @@ static wpk_err count_windows(struct wpk_graph_window *w, int d, bool is_ceil, st
     int64_t room = w->before[d] + w->input[d] + w->after[d] - span;
 
     if (room < 0) {
-        wpk_diag_set(diag, "its window spans %lld elements; its padded input has %lld",
-                     (long long)span, (long long)(room + span));
-        return WPK_EINVAL;
+        return wpk_graph_fail(diag, WPK_EINVAL,
+                              "its window spans %lld elements; its padded input has %lld",
+                              (long long)span, (long long)(room + span));
     }
     w->output[d] = (is_ceil ? room + w->stride[d] - 1 : room) / w->stride[d] + 1;
     if (is_ceil && (w->output[d] - 1) * w->stride[d] >= w->input[d] + w->before[d]) {
@@ -691,8 +690,7 @@ wpk_err wpk_graph_window_transposed(const struct wpk_graph *graph,
             out->output[d] = wanted[d]; /* no input meets what lies behind */
         }
         if (out->output[d] < 1) {
-            wpk_diag_set(diag, "its padding leaves no output");
-            return WPK_EINVAL;
+            return wpk_graph_fail(diag, WPK_EINVAL, "its padding leaves no output");
         }
     }
     return err;

@@ -23,12 +23,6 @@ struct unroll {
     int times;        /* iterations so far */
 };
 
-static wpk_err fail(const struct unroll *u, wpk_err err, const char *why)
-{
-    wpk_diag_set(u->diag, "%s", why);
-    return err;
-}
-
 /* Append a node of this operator.   shape  axis: an attribute `name`; NULL: none */
 static wpk_err emit(const struct unroll *u, const char *op, const int *inputs, int count,
                     const struct wpk_graph_attribute *attributes, int attribute_count, int *output)
@@ -167,7 +161,8 @@ static wpk_err join(struct unroll *u, int scan, int64_t axis, bool is_reverse, i
     wpk_err err = kept != NULL ? WPK_OK : WPK_ENOMEM;
 
     if (u->times == 0) {
-        return fail(u, WPK_EUNSUPPORTED, "it has no iteration, and an output without elements");
+        return wpk_graph_fail(u->diag, WPK_EUNSUPPORTED,
+                              "it has no iteration, and an output without elements");
     }
     for (int i = 0; err == WPK_OK && i < u->times; i++) {
         const struct wpk_graph_attribute axes = list_of_one("axes", kept);
@@ -256,9 +251,10 @@ static wpk_err unroll_loop(struct unroll *u)
 
     if (!read_scalar(u, own[TRIPS], WPK_UNROLL_TIMES_MAX + 1, &trips) ||
         !read_scalar(u, own[CONDITION], 1, &goes_on)) {
-        return fail(u, WPK_EUNSUPPORTED,
-                    "data decides how often it runs: its trip count and condition must follow "
-                    "from constants and shapes");
+        return wpk_graph_fail(
+            u->diag, WPK_EUNSUPPORTED,
+            "data decides how often it runs: its trip count and condition must follow "
+            "from constants and shapes");
     }
     u->actual[CONDITION] = own[CONDITION];
     if (u->actual[CONDITION] < 0) {
@@ -269,14 +265,15 @@ static wpk_err unroll_loop(struct unroll *u)
     }
     while (err == WPK_OK && u->times < trips && goes_on != 0) {
         if (u->times == WPK_UNROLL_TIMES_MAX) {
-            return fail(u, WPK_EUNSUPPORTED, "it runs more than 1024 times");
+            return wpk_graph_fail(u->diag, WPK_EUNSUPPORTED, "it runs more than 1024 times");
         }
         err = add_scalar(u, WPK_I64, u->times, &u->actual[TRIPS]);
         err = err == WPK_OK ? iterate(u) : err;
         if (err == WPK_OK && !read_scalar(u, u->results[0], 0, &goes_on)) {
-            return fail(u, WPK_EUNSUPPORTED,
-                        "data decides how often it runs: its condition after an iteration does "
-                        "not follow from constants and shapes");
+            return wpk_graph_fail(
+                u->diag, WPK_EUNSUPPORTED,
+                "data decides how often it runs: its condition after an iteration does "
+                "not follow from constants and shapes");
         }
         u->actual[CONDITION] = u->results[0];
     }
@@ -316,12 +313,12 @@ static wpk_err unroll_scan(struct unroll *u)
             return err;
         }
         if (times >= 0 && x->extent[axis] != times) {
-            return fail(u, WPK_EPARSE, "its inputs have different numbers of rows");
+            return wpk_graph_fail(u->diag, WPK_EPARSE, "its inputs have different numbers of rows");
         }
         times = x->extent[axis];
     }
     if (times > WPK_UNROLL_TIMES_MAX) {
-        return fail(u, WPK_EUNSUPPORTED, "it runs more than 1024 times");
+        return wpk_graph_fail(u->diag, WPK_EUNSUPPORTED, "it runs more than 1024 times");
     }
     memcpy(u->actual, node->inputs, (size_t)u->count * sizeof(int));
     while (err == WPK_OK && u->times < times) {
@@ -356,9 +353,11 @@ static wpk_err describe(struct unroll *u)
         fits = node->inputs[i] >= 0;
     }
     if (!is_loop && u->graph->opset < 9) {
-        return fail(u, WPK_EUNSUPPORTED, "a Scan is supported since opset 9");
+        return wpk_graph_fail(u->diag, WPK_EUNSUPPORTED, "a Scan is supported since opset 9");
     }
-    return fits ? WPK_OK : fail(u, WPK_EPARSE, "its inputs and outputs are not those of its body");
+    return fits ? WPK_OK
+                : wpk_graph_fail(u->diag, WPK_EPARSE,
+                                 "its inputs and outputs are not those of its body");
 }
 
 wpk_err wpk_graph_unroll(struct wpk_graph *graph, const struct wpk_graph_node *node,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/plan/tune_rounds.h"
+#include "model/plan/tune.h"
 
 #include "common/clock.h"
 #include "schema/message.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values with something around them in memory: zeros that windows read, or the rest of a Concat. */
-#include "model/region/layout.h"
+#include "model/region/region.h"
 
 #include "ir/cost.h"
 #include "model/operator/mapping.h"

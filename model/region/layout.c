@@ -4,7 +4,7 @@
  * is written: it is no input or output of the model, and no part of another value's memory. Steps
  * whose operands have two orders are slower, so a class stays as it is written, too, if more of
  * what its steps touch does. */
-#include "model/region/layout.h"
+#include "model/region/region.h"
 
 #include "ir/cost.h"
 #include "model/operator/mapping.h"
