@@ -10,7 +10,7 @@
  *
  * A transform (Winograd's) has axes that the constants do not have. They are unrolled inside the
  * loops over the others: each constant is read once, and what is between lies in registers. */
-#include "nest/prepare.h"
+#include "nest/schedule.h"
 
 #include "common/cuda_machine.h"
 #include "ir/infinite.h"

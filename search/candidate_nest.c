@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/candidate_nest.h"
 
-#include "nest/inside.h"
 #include "nest/output.h"
-#include "search/candidate_copy.h"
+#include "nest/reach.h"
 #include "search/space_kind.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "search/feature.h"
 
 #include "common/format.h"
-#include "nest/inside.h"
+#include "nest/reach.h"
 #include "search/candidate_nest.h"
 #include "search/feature_tree.h"
 #include "search/genes.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A candidate's nest, over the rewritten program: every decision was made before
  * (candidate_nest.h). */
-#include "target/lower.h"
+#include "target/codegen.h"
 
 #include "search/candidate_nest.h"
 #include "search/variant.h"

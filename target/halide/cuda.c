@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "target/halide/accepts.h"
-
 #include "target/gpu/build.h"
 #include "target/gpu/print.h"
 #include "target/halide/halide.h"

@@ -4,7 +4,7 @@
 #include "target/halide/schedule_halide.h"
 
 #include "nest/expand.h"
-#include "nest/inside.h"
+#include "nest/reach.h"
 #include "nest/target.h"
 
 #include <inttypes.h>

@@ -14,14 +14,13 @@
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "ir/notation/notation.h"
-#include "nest/prepare.h"
+#include "nest/schedule.h"
 #include "runtime/kernel/manifest.h"
 #include "runtime/kernel/trust.h"
 #include "runtime/link.h"
 #include "schema/device.h"
 #include "target/c/compiler.h"
 #include "target/codegen.h"
-#include "target/emit.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,7 +3,6 @@
 
 #include "ir/notation/notation.h"
 #include "target/codegen.h"
-#include "target/lower.h"
 
 #include <stdio.h>
 #include <stdlib.h>

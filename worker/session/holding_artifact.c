@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Artifacts. They are fetched when a lease needs them, sent before the record that names them, and
  * kept while there is room. */
-#include "worker/session/holding_item.h"
+#include "worker/session/holding.h"
 
 #include "common/crypto.h"
 #include "common/fs.h"

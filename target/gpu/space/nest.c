@@ -2,7 +2,6 @@
 /* The nest of a candidate on a GPU. */
 #include "target/gpu/space/nest.h"
 
-#include "target/gpu/space/deal.h"
 #include "target/gpu/space/moves.h"
 #include "target/gpu/space/transforms.h"
 
