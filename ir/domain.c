@@ -294,21 +294,15 @@ static struct wpk_domain of_terms(enum wpk_reduction reduction, struct wpk_domai
     }
 }
 
-/* Indices that are data lie inside their axes. */
-static void need_indices(const struct wpk_program *program, struct wpk_domain *tensors)
+void wpk_domain_find(const struct wpk_program *program, struct wpk_domain *tensors)
 {
+    /* Indices that are data lie inside their axes. */
     int64_t low, high;
-
     for (int t = 0; t < program->tensor_count; t++) {
         if (wpk_index_bound(program, t, &low, &high)) {
             wpk_domain_narrow(&tensors[t], between((double)low, (double)high));
         }
     }
-}
-
-void wpk_domain_find(const struct wpk_program *program, struct wpk_domain *tensors)
-{
-    need_indices(program, tensors);
     for (int s = program->stage_count - 1; s >= 0; s--) {
         const struct wpk_stage *stage = &program->stages[s];
         const struct finding f = {program, stage, tensors};

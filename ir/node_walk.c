@@ -53,19 +53,14 @@ void wpk_node_mark_axis(const struct wpk_program *program, int node, void *user)
     }
 }
 
-static bool is_axis(const struct wpk_program *program, const struct wpk_node *node)
-{
-    return node->kind == WPK_NODE_AXIS ||
-           (node->kind == WPK_NODE_LOAD && wpk_program_writer(program, node->tensor) >= 0 &&
-            !wpk_dtype_is_float(program->tensors[node->tensor].dtype));
-}
-
 /* Of nodes that are not marked in `seen` yet. */
 static bool find_axis(const struct wpk_program *program, int node, unsigned char *seen)
 {
     const struct wpk_node *at = &program->nodes[node];
     unsigned char bit = (unsigned char)(1U << (node % 8));
-    bool found = is_axis(program, at);
+    bool found = at->kind == WPK_NODE_AXIS ||
+                 (at->kind == WPK_NODE_LOAD && wpk_program_writer(program, at->tensor) >= 0 &&
+                  !wpk_dtype_is_float(program->tensors[at->tensor].dtype));
     if ((seen[node / 8] & bit) != 0) {
         return false;
     }

@@ -264,16 +264,6 @@ static void put_member_pure(const struct draft *draft, int g, int m,
     }
 }
 
-/* The terms of an instruction are the innermost loop, inside the lanes. */
-static void put_dot(const struct wpk_decisions *d, struct list *list)
-{
-    put(list, d->dot, WPK_BIND_DOT, 1);
-    struct wpk_nest_loop dot = list->loop[list->count - 1];
-    memmove(list->loop + 1, list->loop, (size_t)(list->count - 1) * sizeof(list->loop[0]));
-    list->loop[0] = dot;
-    list->loop[0].instruction = d->instruction;
-}
-
 /* The contraction's reduction loops: `serial` innermost first. */
 static void put_reductions(const struct draft *draft, int g, const struct wpk_stage *stage,
                            struct list *list, struct list *serial)
@@ -282,7 +272,12 @@ static void put_reductions(const struct draft *draft, int g, const struct wpk_st
     bool lanes = list->count > 0 && list->loop[0].binding == WPK_BIND_LANES;
     int64_t terms = lanes ? d->terms : 1;
     if (terms > 1) {
-        put_dot(d, list);
+        /* The terms of an instruction are the innermost loop, inside the lanes. */
+        put(list, d->dot, WPK_BIND_DOT, 1);
+        struct wpk_nest_loop dot = list->loop[list->count - 1];
+        memmove(list->loop + 1, list->loop, (size_t)(list->count - 1) * sizeof(list->loop[0]));
+        list->loop[0] = dot;
+        list->loop[0].instruction = d->instruction;
     }
     bool split = d->split > 0 && !d->blocked;
     for (int i = d->red_count - 1; i >= 0; i--) {
@@ -504,18 +499,6 @@ static void add_member(struct draft *draft, int g, int m)
 
 /* ---- operands copied into the order in which the loops read them */
 
-/* The place of a copy: in the loop over the panels of the sum that reads it. */
-static struct wpk_nest_place place_in_panel(const struct draft *draft, int g)
-{
-    const struct wpk_group *group = &draft->structure->plan.group[g];
-    int e = draft->root[g];
-    while (draft->nest->entry[e].stage != group->member[group->contraction].stage) {
-        e++;
-        WPK_ASSERT(e < draft->nest->entry_count);
-    }
-    return (struct wpk_nest_place){.entry = e, .update = true, .loop = 0};
-}
-
 /* An operand of the main program is copied whole beforehand, or as much as a panel needs of it. A
  * constant is copied by the prepare program, which schedules itself. */
 static void add_copy(struct draft *draft, int g, int slot, const struct wpk_packing *packing)
@@ -527,7 +510,14 @@ static void add_copy(struct draft *draft, int g, int slot, const struct wpk_pack
     entry->packing = *packing;
     entry->bounded = d->staged[slot];
     if (d->staged[slot]) {
-        entry->place = place_in_panel(draft, g);
+        /* The place of a copy: in the loop over the panels of the sum that reads it. */
+        const struct wpk_group *group = &draft->structure->plan.group[g];
+        int e = draft->root[g];
+        while (draft->nest->entry[e].stage != group->member[group->contraction].stage) {
+            e++;
+            WPK_ASSERT(e < draft->nest->entry_count);
+        }
+        entry->place = (struct wpk_nest_place){.entry = e, .update = true, .loop = 0};
     }
     wpk_candidate_copy_extents(draft->variant, g, d, slot, packing, entry->extent);
     if (program->tensors[packing->tensor].role != WPK_ROLE_CONSTANT &&

@@ -120,26 +120,6 @@ static void touch_all(struct traffic *w, int b)
     }
 }
 
-static void sum_bytes(struct traffic *w)
-{
-    for (int n = 0; n < w->tree->node_count; n++) {
-        w->bytes[n] = 0;
-        for (int t = 0; t < w->tree->nest->program->tensor_count; t++) {
-            w->bytes[n] += w->most[n][t] * size_of(w, t);
-        }
-    }
-}
-
-/* The outermost node of which one iteration fits the cache; the innermost if none does. */
-static int find_fitting(const struct traffic *w, int leaf, double capacity)
-{
-    int node = leaf;
-    while (w->tree->node[node].parent >= 0 && w->bytes[w->tree->node[node].parent] <= capacity) {
-        node = w->tree->node[node].parent;
-    }
-    return node;
-}
-
 /* The bytes of a tensor that a body's loops get from beyond a cache: all that the loop `node`, the
  * outermost whose iterations fit, touches of it, each time it runs. Elements that are the same in
  * consecutive iterations stay in the cache, and so for loops further out. */
@@ -178,7 +158,13 @@ static void count_traffic(struct traffic *w, int level)
     for (int b = 0; b < w->out->body_count; b++) {
         struct wpk_body *body = &w->out->body[b];
         const struct wpk_nest_entry *entry = &w->tree->nest->entry[body->entry];
-        fitting[b] = find_fitting(w, w->leaf[b], capacity);
+        /* The outermost node of which one iteration fits the cache; the innermost if none does. */
+        int node = w->leaf[b];
+        while (w->tree->node[node].parent >= 0 &&
+               w->bytes[w->tree->node[node].parent] <= capacity) {
+            node = w->tree->node[node].parent;
+        }
+        fitting[b] = node;
         double bytes = w->bytes[fitting[b]];
         *footprint = bytes <= capacity && bytes > *footprint ? bytes : *footprint;
         if (entry->kind == WPK_NEST_COPY) {
@@ -208,7 +194,12 @@ static void find_traffic(const struct wpk_feature_tree *tree, const int *leaf,
     for (int b = 0; b < out->body_count; b++) {
         touch_all(w, b);
     }
-    sum_bytes(w);
+    for (int n = 0; n < w->tree->node_count; n++) {
+        w->bytes[n] = 0;
+        for (int t = 0; t < w->tree->nest->program->tensor_count; t++) {
+            w->bytes[n] += w->most[n][t] * size_of(w, t);
+        }
+    }
     out->bytes = w->bytes[0];
     for (int level = 0; level < WPK_CACHES; level++) {
         count_traffic(w, level);
@@ -309,25 +300,20 @@ static void add_update(struct count *w, int e, const struct wpk_feature_shape *s
     }
 }
 
-/* A copy of an operand loads and stores each of its elements. */
-static void add_copy(struct count *w, int e)
-{
-    const struct wpk_feature_shape *shape = &w->tree->pure[e];
-    int tensor = w->tree->nest->entry[e].packing.tensor;
-    struct wpk_body *body = add_body(w, e, false, shape);
-    bool same = w->tree->contiguous[tensor] == w->tree->nest->program->tensors[tensor].rank - 1;
-    body->loads = body->values * (same ? 1 : body->lanes);
-    body->singles = same ? 0 : body->loads;
-    body->stores = body->values;
-}
-
 static void add_bodies(struct count *w, int e)
 {
     const struct wpk_nest_entry *entry = &w->tree->nest->entry[e];
     if (entry->kind != WPK_NEST_COPY) {
         add_pure(w, e, &w->tree->pure[e]);
     } else if (entry->pure.count > 0) {
-        add_copy(w, e);
+        /* A copy of an operand loads and stores each of its elements. */
+        const struct wpk_feature_shape *shape = &w->tree->pure[e];
+        int tensor = w->tree->nest->entry[e].packing.tensor;
+        struct wpk_body *body = add_body(w, e, false, shape);
+        bool same = w->tree->contiguous[tensor] == w->tree->nest->program->tensors[tensor].rank - 1;
+        body->loads = body->values * (same ? 1 : body->lanes);
+        body->singles = same ? 0 : body->loads;
+        body->stores = body->values;
     }
     if (wpk_feature_updates(w->tree, e)) {
         add_update(w, e, &w->tree->update[e]);

@@ -148,15 +148,6 @@ static int emit_chain(struct emission *e, int s, int node)
     return id;
 }
 
-static int emit_axis(struct emission *e, int s, int axis)
-{
-    int *number = &e->map->axis[s][axis];
-    if (*number < 0) {
-        *number = e->next_axis[s]++;
-    }
-    return wpk_node_axis(e->to, *number);
-}
-
 static int emit_load(struct emission *e, int s, const struct wpk_node *load)
 {
     int index[WPK_RANK_MAX];
@@ -176,7 +167,11 @@ static int emit_fresh(struct emission *e, int s, int node)
         return wpk_node_append(e->to, n);
     }
     if (n->kind == WPK_NODE_AXIS) {
-        return emit_axis(e, s, n->axis);
+        int *number = &e->map->axis[s][n->axis];
+        if (*number < 0) {
+            *number = e->next_axis[s]++;
+        }
+        return wpk_node_axis(e->to, *number);
     }
     if (n->kind == WPK_NODE_LOAD) {
         return emit_load(e, s, n);
@@ -246,22 +241,6 @@ static bool same_stage(const struct wpk_program *program, const struct wpk_stage
     return same && same_expr(program, a->expr, b->expr);
 }
 
-/* Reduction axes that the expression does not name come last, by label. */
-static void number_other_axes(struct emission *e, int s)
-{
-    const struct wpk_stage *stage = &e->from->stages[s];
-    const uint64_t *label = e->labels->axis[s];
-    while (e->next_axis[s] < stage->axis_count) {
-        int next = -1;
-        for (int a = stage->rank; a < stage->axis_count; a++) {
-            if (e->map->axis[s][a] < 0 && (next < 0 || label[a] < label[next])) {
-                next = a;
-            }
-        }
-        e->map->axis[s][next] = e->next_axis[s]++;
-    }
-}
-
 static int add_tensor(struct emission *e, int t)
 {
     const struct wpk_tensor *tensor = &e->from->tensors[t];
@@ -299,7 +278,18 @@ static void fill_stage(struct emission *e, int s, int expr, struct wpk_stage *ou
 static int emit_stage(struct emission *e, int s)
 {
     int expr = emit_node(e, s, e->from->stages[s].expr);
-    number_other_axes(e, s);
+    /* Reduction axes that the expression does not name come last, by label. */
+    const struct wpk_stage *stage = &e->from->stages[s];
+    const uint64_t *label = e->labels->axis[s];
+    while (e->next_axis[s] < stage->axis_count) {
+        int next = -1;
+        for (int a = stage->rank; a < stage->axis_count; a++) {
+            if (e->map->axis[s][a] < 0 && (next < 0 || label[a] < label[next])) {
+                next = a;
+            }
+        }
+        e->map->axis[s][next] = e->next_axis[s]++;
+    }
     int output = add_tensor(e, e->from->stages[s].output);
     int id = wpk_program_add_stage(e->to, output, NULL);
     if (expr < 0 || id < 0) {
@@ -363,21 +353,6 @@ static void emit_outputs(struct emission *e)
 
 /* ---- the whole */
 
-static void blank_map(const struct wpk_program *program, struct emission *e)
-{
-    for (int t = 0; t < WPK_TENSORS_MAX; t++) {
-        e->map->tensor[t] = -1;
-    }
-    for (int s = 0; s < WPK_STAGES_MAX; s++) {
-        int rank = s < program->stage_count ? program->stages[s].rank : 0;
-        e->map->stage[s] = -1;
-        e->next_axis[s] = rank;
-        for (int a = 0; a < WPK_AXES_MAX; a++) {
-            e->map->axis[s][a] = a < rank ? a : -1;
-        }
-    }
-}
-
 static wpk_err emit_program(const struct wpk_program *normal, struct wpk_labels *labels,
                             struct wpk_program *out, struct wpk_canonical_map *map)
 {
@@ -388,7 +363,17 @@ static wpk_err emit_program(const struct wpk_program *normal, struct wpk_labels 
     wpk_err err = WPK_ENOMEM;
     memset(out, 0, sizeof *out);
     if (e.built != NULL && e.builder != NULL) {
-        blank_map(normal, &e);
+        for (int t = 0; t < WPK_TENSORS_MAX; t++) {
+            e.map->tensor[t] = -1;
+        }
+        for (int s = 0; s < WPK_STAGES_MAX; s++) {
+            int rank = s < normal->stage_count ? normal->stages[s].rank : 0;
+            e.map->stage[s] = -1;
+            e.next_axis[s] = rank;
+            for (int a = 0; a < WPK_AXES_MAX; a++) {
+                e.map->axis[s][a] = a < rank ? a : -1;
+            }
+        }
         emit_outputs(&e);
         err = wpk_program_validate(out, NULL); /* normal forms may outgrow the limits */
     }

@@ -257,16 +257,6 @@ static uint64_t marked_program(struct wpk_labels *labels, int t)
     return hash;
 }
 
-static uint64_t marked_stage(struct wpk_labels *labels, int s, int a)
-{
-    uint64_t own = labels->axis[s][a];
-    labels->axis[s][a] = mix(TAG_MARK, own);
-    labels->current++;
-    uint64_t hash = label_stage(labels, s);
-    labels->axis[s][a] = own;
-    return hash;
-}
-
 /* New labels for arguments and reduction axes, which keep what the own ones told apart. */
 struct round {
     uint64_t tensor[WPK_TENSORS_MAX];
@@ -302,7 +292,12 @@ static void mark_round(struct wpk_labels *labels)
     for (int s = 0; s < program->stage_count; s++) {
         const struct wpk_stage *stage = &program->stages[s];
         for (int a = stage->rank; labels->live[s] && a < stage->axis_count; a++) {
-            round.axis[s][a] = marked_stage(labels, s, a);
+            uint64_t own = labels->axis[s][a];
+            labels->axis[s][a] = mix(TAG_MARK, own);
+            labels->current++;
+            uint64_t hash = label_stage(labels, s);
+            labels->axis[s][a] = own;
+            round.axis[s][a] = hash;
         }
     }
     take_round(labels, &round);
@@ -372,20 +367,6 @@ static void descend_stage(struct wpk_labels *labels, int s, struct round *round)
     }
 }
 
-/* Each by the sum of the contexts that it is read in. */
-static void context_round(struct wpk_labels *labels)
-{
-    struct round round = {0};
-    memset(labels->context, 0, (size_t)labels->program->node_count * sizeof *labels->context);
-    (void)label_program(labels);
-    for (int s = labels->program->stage_count - 1; s >= 0; s--) {
-        if (labels->live[s]) {
-            descend_stage(labels, s, &round);
-        }
-    }
-    take_round(labels, &round);
-}
-
 /* Until a round tells nothing more apart: at most as many rounds as there are things. */
 static void refine(struct wpk_labels *labels)
 {
@@ -393,7 +374,16 @@ static void refine(struct wpk_labels *labels)
     int after = count_distinct(labels);
     do {
         before = after;
-        context_round(labels);
+        /* Each by the sum of the contexts that it is read in. */
+        struct round round = {0};
+        memset(labels->context, 0, (size_t)labels->program->node_count * sizeof *labels->context);
+        (void)label_program(labels);
+        for (int s = labels->program->stage_count - 1; s >= 0; s--) {
+            if (labels->live[s]) {
+                descend_stage(labels, s, &round);
+            }
+        }
+        take_round(labels, &round);
         after = count_distinct(labels);
     } while (after > before);
 }

@@ -101,23 +101,6 @@ static wpk_err sort_stages(struct wpk_program *program, int *order)
     return WPK_OK;
 }
 
-static void mark_needed(const struct wpk_program *program, bool *keep)
-{
-    bool needed[WPK_TENSORS_MAX] = {false};
-    for (int t = 0; t < program->tensor_count; t++) {
-        needed[t] = program->tensors[t].role == WPK_ROLE_OUTPUT;
-    }
-    for (int s = program->stage_count - 1; s >= 0; s--) {
-        const struct wpk_stage *stage = &program->stages[s];
-        int loads[WPK_LOADS_MAX];
-        keep[s] = needed[stage->output];
-        int count = keep[s] ? wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX) : 0;
-        for (int i = 0; i < count; i++) {
-            needed[program->nodes[loads[i]].tensor] = true;
-        }
-    }
-}
-
 /* A load that cannot leave its tensor has no value outside: the text form does not show it, and
  * must give the same program back. Loads are never shared between stages. */
 static void drop_outside(struct wpk_program *program)
@@ -166,7 +149,19 @@ wpk_err wpk_program_tidy(struct wpk_program *program)
         sorted[s] = program->stages[order[s]];
     }
     memcpy(program->stages, sorted, (size_t)program->stage_count * sizeof(sorted[0]));
-    mark_needed(program, keep);
+    bool needed[WPK_TENSORS_MAX] = {false};
+    for (int t = 0; t < program->tensor_count; t++) {
+        needed[t] = program->tensors[t].role == WPK_ROLE_OUTPUT;
+    }
+    for (int s = program->stage_count - 1; s >= 0; s--) {
+        const struct wpk_stage *stage = &program->stages[s];
+        int loads[WPK_LOADS_MAX];
+        keep[s] = needed[stage->output];
+        int count = keep[s] ? wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX) : 0;
+        for (int i = 0; i < count; i++) {
+            needed[program->nodes[loads[i]].tensor] = true;
+        }
+    }
     for (int t = 0; t < program->tensor_count; t++) {
         output[t] = program->tensors[t].role == WPK_ROLE_OUTPUT;
     }

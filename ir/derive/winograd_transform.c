@@ -148,22 +148,6 @@ int wpk_winograd_transform_weight(struct wpk_winograd *w, int *axis_of)
 
 /* ---- V */
 
-/* The axes of V behind its points: output axes that the data depends on (tiles for those in a
- * pair), then its reduction axes that are in no pair. */
-static void add_data_axes(const struct wpk_winograd *w, struct wpk_winograd_draft *draft,
-                          int *axis_of)
-{
-    for (int a = 0; a < WPK_AXES_MAX; a++) {
-        axis_of[a] = -1;
-    }
-    for (int a = 0; a < w->old.axis_count; a++) {
-        if (w->in_data[a] && wpk_winograd_pair_of_reduction(w, a) < 0) {
-            axis_of[a] = draft->rank;
-            wpk_winograd_draft_add_axis(w, draft, a);
-        }
-    }
-}
-
 /* Index of the data in dimension d: output axes of pairs become the tile's origin, their reduction
  * axes the place in the window, offset[pair]. */
 static int data_index(struct wpk_winograd *w, int d, const int *axis_of, const int *offset)
@@ -209,7 +193,17 @@ static int transform_data_along(struct wpk_winograd *w, int p, int source, int *
     for (int q = p + 1; q < w->pair_count; q++) {
         add_draft(&draft, window_name[q], w->pair[q].n);
     }
-    add_data_axes(w, &draft, axis_of);
+    /* The axes of V behind its points: output axes that the data depends on (tiles for those in
+     * a pair), then its reduction axes that are in no pair. */
+    for (int a = 0; a < WPK_AXES_MAX; a++) {
+        axis_of[a] = -1;
+    }
+    for (int a = 0; a < w->old.axis_count; a++) {
+        if (w->in_data[a] && wpk_winograd_pair_of_reduction(w, a) < 0) {
+            axis_of[a] = draft.rank;
+            wpk_winograd_draft_add_axis(w, &draft, a);
+        }
+    }
     int stage = wpk_winograd_draft_finish(w, &draft, p + 1 < w->pair_count ? "v1" : "v");
     if (stage < 0) {
         return -1;

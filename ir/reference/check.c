@@ -34,19 +34,6 @@ struct comparison {
     bool steps;        /* rounding may change integers: they are marked by their magnitude */
 };
 
-static void fini(struct comparison *c)
-{
-    for (int i = 0; i < WPK_TENSORS_MAX; i++) {
-        free((void *)(uintptr_t)c->args.tensor[i]);
-    }
-    free(c->points);
-    free(c->reference);
-    free(c->direct);
-    free(c->magnitude);
-    free(c->value);
-    wpk_program_fini(&c->program);
-}
-
 static wpk_err widen_arguments(const struct wpk_check_tensor *inputs, int input_count,
                                struct comparison *c)
 {
@@ -308,7 +295,15 @@ static wpk_err check_output(const char *op, const struct wpk_check_tensor *input
     if (err == WPK_OK) {
         err = compare_points(c, inputs, input_count, output, accuracy, points_max, out, diag);
     }
-    fini(c);
+    for (int i = 0; i < WPK_TENSORS_MAX; i++) {
+        free((void *)(uintptr_t)c->args.tensor[i]);
+    }
+    free(c->points);
+    free(c->reference);
+    free(c->direct);
+    free(c->magnitude);
+    free(c->value);
+    wpk_program_fini(&c->program);
     free(c);
     return err;
 }

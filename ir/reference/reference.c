@@ -261,17 +261,6 @@ static wpk_err compute_intermediate(struct evaluation *e, int s)
 
 /* ---- all points */
 
-static void release_after(struct evaluation *e, int s)
-{
-    for (int t = 0; t < e->program->tensor_count; t++) {
-        if (e->last_use[t] == s && e->memory[t] != NULL) {
-            free(e->memory[t]);
-            e->memory[t] = NULL;
-            e->memory_elements[t] = 0;
-        }
-    }
-}
-
 wpk_err wpk_evaluate(const struct wpk_program *program, const struct wpk_reference_args *args,
                      const struct wpk_tape_arithmetic *arithmetic, double *value, double *magnitude,
                      struct wpk_diag *diag)
@@ -286,7 +275,13 @@ wpk_err wpk_evaluate(const struct wpk_program *program, const struct wpk_referen
                                                     : compute_intermediate(&e, s);
         wpk_tape_free(e.tape[s]);
         e.tape[s] = NULL;
-        release_after(&e, s);
+        for (int t = 0; t < e.program->tensor_count; t++) {
+            if (e.last_use[t] == s && e.memory[t] != NULL) {
+                free(e.memory[t]);
+                e.memory[t] = NULL;
+                e.memory_elements[t] = 0;
+            }
+        }
     }
     if (err == WPK_OK) {
         give(&e, args, wpk_tensor_elements(&program->tensors[e.output]), value);
@@ -322,17 +317,6 @@ static void mark_cheap(struct evaluation *e)
         }
         e->whole[s] = whole;
     }
-}
-
-static wpk_err compute_cheap(struct evaluation *e)
-{
-    wpk_err err = WPK_OK;
-    mark_cheap(e);
-    for (int s = 0; s < e->program->stage_count && err == WPK_OK; s++) {
-        err = e->whole[s] ? compute_intermediate(e, s) : WPK_OK;
-        e->region[e->program->stages[s].output].fixed = e->whole[s];
-    }
-    return err;
 }
 
 /* Grow `need` of the tensors that stage `s` loads by what `box` of its output asks for. */
@@ -506,7 +490,11 @@ wpk_err wpk_evaluate_at(const struct wpk_program *program, const struct wpk_refe
     struct evaluation e = {0};
     wpk_err err = start(&e, program, args, arithmetic, diag);
     if (err == WPK_OK) {
-        err = compute_cheap(&e);
+        mark_cheap(&e);
+        for (int s = 0; s < e.program->stage_count && err == WPK_OK; s++) {
+            err = e.whole[s] ? compute_intermediate(&e, s) : WPK_OK;
+            e.region[e.program->stages[s].output].fixed = e.whole[s];
+        }
     }
     e.runs = count;
     int rank = program->tensors[e.output].rank;

@@ -163,12 +163,6 @@ static void execute_level(struct wpk_tape *tape, int level)
 
 /* ---- the accumulator */
 
-/* Lanes that one output point, or one row of them, accumulates in. */
-static int accumulator_lanes(const struct wpk_tape *tape)
-{
-    return wpk_order_lane_is_reduced(tape) ? tape->lanes_most : tape->lanes;
-}
-
 static void begin(struct wpk_tape *tape)
 {
     enum wpk_reduction reduction = tape->stage->reduction;
@@ -181,7 +175,8 @@ static void begin(struct wpk_tape *tape)
     } else if (reduction == WPK_REDUCE_PROD) {
         identity = is_wide ? wpk_cell_of(1) : 1.0;
     }
-    int lanes = accumulator_lanes(tape);
+    /* Lanes that one output point, or one row of them, accumulates in. */
+    int lanes = wpk_order_lane_is_reduced(tape) ? tape->lanes_most : tape->lanes;
     fill(tape->sum, identity, lanes);
     if (tape->with_magnitude) {
         fill(tape->sum_magnitude, reduction == WPK_REDUCE_PROD ? 1.0 : 0.0, lanes);

@@ -214,6 +214,21 @@ struct wpk_lanes {
     const double *value, *magnitude;
 };
 
+/* Run a statement for each i in [0, count): in blocks of constant length as long as there are any,
+ * because gcc -O2 vectorises only those. */
+#define WPK_LANES_BLOCK 8
+#define WPK_LANES_EACH(count, statement)                                                           \
+    int begin = 0;                                                                                 \
+    for (; begin + WPK_LANES_BLOCK <= (count); begin += WPK_LANES_BLOCK) {                         \
+        for (int j = 0; j < WPK_LANES_BLOCK; j++) {                                                \
+            const int i = begin + j;                                                               \
+            statement;                                                                             \
+        }                                                                                          \
+    }                                                                                              \
+    for (int i = begin; i < (count); i++) {                                                        \
+        statement;                                                                                 \
+    }
+
 void wpk_lanes_unary(enum wpk_unary op, int count, struct wpk_lanes a, double *value,
                      double *magnitude);
 void wpk_lanes_binary(enum wpk_binary op, enum wpk_dtype dtype, int count, struct wpk_lanes a,

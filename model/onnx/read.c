@@ -32,11 +32,6 @@ enum {
     DIM_PARAM = 2
 };
 
-static void set_where(struct wpk_onnx_reader *reader, const char *what, const char *name)
-{
-    snprintf(reader->where, sizeof(reader->where), "%s %s", what, name);
-}
-
 /* ---- inputs and outputs */
 
 static wpk_err read_dim(const struct wpk_onnx_reader *reader, struct wpk_protobuf message,
@@ -107,7 +102,7 @@ static wpk_err read_value_info(struct wpk_onnx_reader *reader, struct wpk_protob
         }
     }
     err = err == WPK_OK ? wpk_onnx_end(reader, &message) : err;
-    set_where(reader, "value", out->name);
+    snprintf(reader->where, sizeof(reader->where), "value %s", out->name);
     while (err == WPK_OK && wpk_protobuf_next(&type, &field)) {
         if (field.number == TYPE_TENSOR && field.wire == WPK_PROTOBUF_BYTES) {
             err = read_tensor_type(reader, field.bytes, out);

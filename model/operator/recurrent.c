@@ -432,19 +432,6 @@ static void add_last(struct recurrent *r, const int *states, int y)
     }
 }
 
-static void add_outputs(struct recurrent *r)
-{
-    if (is_wanted(r, Y)) {
-        add_sequence(r);
-    }
-    if (is_wanted(r, Y_H)) {
-        add_last(r, r->all_h, r->e->node->outputs[Y_H]);
-    }
-    if (is_wanted(r, Y_C)) {
-        add_last(r, r->all_c, r->e->node->outputs[Y_C]);
-    }
-}
-
 /* ---- checks */
 
 static wpk_err check_operand(struct recurrent *r, int input, const char *name, int rank,
@@ -625,6 +612,14 @@ wpk_err wpk_expand_recurrent(struct wpk_expansion *e)
         r.is_reverse[d] = is_reverse || d == 1;
         expand_direction(&r, x, d);
     }
-    add_outputs(&r);
+    if (is_wanted(&r, Y)) {
+        add_sequence(&r);
+    }
+    if (is_wanted(&r, Y_H)) {
+        add_last(&r, r.all_h, r.e->node->outputs[Y_H]);
+    }
+    if (is_wanted(&r, Y_C)) {
+        add_last(&r, r.all_c, r.e->node->outputs[Y_C]);
+    }
     return WPK_OK;
 }

@@ -47,15 +47,6 @@ static wpk_err layouts_init(struct layouts *l, struct wpk_graph *graph)
     return WPK_OK;
 }
 
-static void layouts_fini(struct layouts *l)
-{
-    free(l->parent);
-    free(l->is_kept);
-    free(l->is_window);
-    free(l->is_stored);
-    free(l->last);
-}
-
 /* ---- classes */
 
 static int find(const struct layouts *l, int value)
@@ -413,7 +404,11 @@ wpk_err wpk_graph_layout(struct wpk_graph *graph, struct wpk_graph_regions *out,
             err = wpk_graph_regions_find(graph, out, diag);
         }
     }
-    layouts_fini(&l);
+    free(l.parent);
+    free(l.is_kept);
+    free(l.is_window);
+    free(l.is_stored);
+    free(l.last);
     for (int pass = 0; err == WPK_OK && pass < 2; pass++) {
         err = pass == 0 ? wpk_graph_add_places(graph, out, &any)
                         : wpk_graph_add_borders(graph, out, &any, diag);

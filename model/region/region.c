@@ -40,13 +40,6 @@ struct grouping {
     int *uses;            /* owned; [value_count] by nodes, and as an output of the model */
 };
 
-static wpk_err grouping_init(struct grouping *g)
-{
-    g->groups = calloc((size_t)g->graph->node_count + 1, sizeof(*g->groups));
-    g->uses = wpk_graph_count_uses(g->graph);
-    return g->groups != NULL && g->uses != NULL ? WPK_OK : WPK_ENOMEM;
-}
-
 static bool is_pointwise(const struct group *group)
 {
     return group->mapping != WPK_MAPPING_MANY_TO_MANY;
@@ -388,7 +381,9 @@ wpk_err wpk_graph_regions_find(const struct wpk_graph *graph, struct wpk_graph_r
         err = wpk_graph_views_init(&out->views, graph);
     }
     if (err == WPK_OK) {
-        err = grouping_init(&g);
+        g.groups = calloc((size_t)g.graph->node_count + 1, sizeof(*g.groups));
+        g.uses = wpk_graph_count_uses(g.graph);
+        err = g.groups != NULL && g.uses != NULL ? WPK_OK : WPK_ENOMEM;
     }
     for (int n = 0; err == WPK_OK && n < graph->node_count; n++) {
         start_group(&g, n, out);

@@ -13,19 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static wpk_err check_cpu(const struct wpk_manifest_needs *needs, const struct wpk_device *device,
-                         struct wpk_diag *diag)
-{
-    char missing[WPK_CPU_FLAGS_TEXT_MAX];
-
-    if (wpk_cpu_flags_fit(needs->flags, device->cpu.flags)) {
-        return WPK_OK;
-    }
-    wpk_cpu_flags_list(needs->flags & ~device->cpu.flags, missing);
-    wpk_diag_set(diag, "the kernel needs %s, which the machine lacks", missing);
-    return WPK_EMISMATCH;
-}
-
 /* Check what the kernel needs; *device becomes the GPU of a GPU's kernel. */
 static wpk_err check_device(struct wpk_kernel *kernel, const struct wpk_device **device,
                             struct wpk_diag *diag)
@@ -36,7 +23,13 @@ static wpk_err check_device(struct wpk_kernel *kernel, const struct wpk_device *
         return WPK_OK;
     }
     if (!needs->cuda) {
-        return check_cpu(needs, *device, diag);
+        char missing[WPK_CPU_FLAGS_TEXT_MAX];
+        if (wpk_cpu_flags_fit(needs->flags, (*device)->cpu.flags)) {
+            return WPK_OK;
+        }
+        wpk_cpu_flags_list(needs->flags & ~(*device)->cpu.flags, missing);
+        wpk_diag_set(diag, "the kernel needs %s, which the machine lacks", missing);
+        return WPK_EMISMATCH;
     }
     wpk_err err = wpk_kernel_gpu_open(kernel, diag);
     if (err != WPK_OK) {
@@ -49,15 +42,6 @@ static wpk_err check_device(struct wpk_kernel *kernel, const struct wpk_device *
         return WPK_EMISMATCH;
     }
     return WPK_OK;
-}
-
-/* A bare name would be looked for in the library path. */
-static void *load(const char *path)
-{
-    char *absolute = realpath(path, NULL);
-    void *object = absolute == NULL ? NULL : dlopen(absolute, RTLD_NOW | RTLD_LOCAL);
-    free(absolute);
-    return object;
 }
 
 static wpk_err load_frozen(struct wpk_kernel *kernel, const struct wpk_buf *bytes,
@@ -83,7 +67,11 @@ static wpk_err open_object(struct wpk_kernel *kernel, const char *path, const st
             return err;
         }
     } else {
-        kernel->object = load(path);
+        /* A bare name would be looked for in the library path. */
+        char *absolute = realpath(path, NULL);
+        void *object = absolute == NULL ? NULL : dlopen(absolute, RTLD_NOW | RTLD_LOCAL);
+        free(absolute);
+        kernel->object = object;
     }
     if (kernel->object == NULL) {
         wpk_diag_set(diag, "cannot load the kernel: %s", dlerror());

@@ -292,19 +292,6 @@ static void get_index(struct wpk_json_reader *r, const struct wpk_manifest *m,
     }
 }
 
-static void get_indices(struct wpk_json_reader *r, struct wpk_manifest *m)
-{
-    wpk_json_enter_array(r, "indices");
-    while (wpk_json_next(r)) {
-        if (m->index_count == WPK_MANIFEST_INDICES_MAX) {
-            wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d", WPK_MANIFEST_INDICES_MAX);
-            break;
-        }
-        get_index(r, m, &m->indices[m->index_count++]);
-    }
-    wpk_json_leave(r);
-}
-
 /* The only output and the input have one type. */
 static void get_in_place(struct wpk_json_reader *r, struct wpk_manifest *m)
 {
@@ -363,7 +350,15 @@ static void get_manifest(struct wpk_json_reader *r, struct wpk_manifest *m)
     get_names(r, "main", m, m->main, &m->main_count);
     get_names(r, "prepare", m, m->prepare, &m->prepare_count);
     get_in_place(r, m);
-    get_indices(r, m);
+    wpk_json_enter_array(r, "indices");
+    while (wpk_json_next(r)) {
+        if (m->index_count == WPK_MANIFEST_INDICES_MAX) {
+            wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d", WPK_MANIFEST_INDICES_MAX);
+            break;
+        }
+        get_index(r, m, &m->indices[m->index_count++]);
+    }
+    wpk_json_leave(r);
     m->algorithm = get_owned(r, "algorithm");
     m->candidate = get_owned(r, "candidate");
     m->schedule = get_owned(r, "schedule");

@@ -245,17 +245,6 @@ static wpk_err run_step(struct wpk_model_context *context, int index,
     return err;
 }
 
-/* Find where the arguments of steps [first, end) lie before the first iteration. */
-static void find_data(struct wpk_model_context *context, int first, int end)
-{
-    for (int i = first; i < end; i++) {
-        struct step_data *step = &context->steps[i];
-        for (size_t a = 0; a < step->input_count + step->output_count; a++) {
-            step->data[a] = address(context, step->value[a]);
-        }
-    }
-}
-
 static void advance(struct step_data *step)
 {
     for (size_t a = 0; a < step->input_count + step->output_count; a++) {
@@ -270,7 +259,13 @@ static wpk_err run_loop(struct wpk_model_context *context, const struct wpk_mode
     const int end = loop->first + loop->count;
     wpk_err err = WPK_OK;
 
-    find_data(context, loop->first, end);
+    /* Find where the arguments of steps [first, end) lie before the first iteration. */
+    for (int i = loop->first; i < end; i++) {
+        struct step_data *step = &context->steps[i];
+        for (size_t a = 0; a < step->input_count + step->output_count; a++) {
+            step->data[a] = address(context, step->value[a]);
+        }
+    }
     for (int64_t i = 0; err == WPK_OK && i < loop->times; i++) {
         bool is_shown = watching->watcher != NULL && (i == 0 || i + 1 == loop->times);
         context->iteration = i;

@@ -120,18 +120,6 @@ static bool read_inputs(const struct wpk_plans *plans, struct ort_kernel_context
     return true;
 }
 
-static void print_shapes(const struct wpk_plans *plans, const struct end *inputs,
-                         struct wpk_buf *out)
-{
-    for (size_t i = 0; i < plans->input_count; i++) {
-        wpk_buf_printf(out, "%s=", plans->input_names[i]);
-        for (size_t d = 0; d < inputs[i].rank; d++) {
-            wpk_buf_printf(out, "%s%" PRId64, d > 0 ? "," : "", inputs[i].extent[d]);
-        }
-        wpk_buf_append_text(out, "\n");
-    }
-}
-
 /* ---- files */
 
 /* FNV-1a */
@@ -489,7 +477,13 @@ static struct wpk_model_context *take(struct wpk_plans *plans, const struct end 
 {
     struct wpk_model_context *context = NULL;
     struct wpk_buf shapes = {0};
-    print_shapes(plans, inputs, &shapes);
+    for (size_t i = 0; i < plans->input_count; i++) {
+        wpk_buf_printf(&shapes, "%s=", plans->input_names[i]);
+        for (size_t d = 0; d < inputs[i].rank; d++) {
+            wpk_buf_printf(&shapes, "%s%" PRId64, d > 0 ? "," : "", inputs[i].extent[d]);
+        }
+        wpk_buf_append_text(&shapes, "\n");
+    }
     pthread_mutex_lock(&plans->lock);
     struct entry *entry =
         wpk_buf_status(&shapes) == WPK_OK ? find_entry(plans, wpk_buf_text(&shapes)) : NULL;

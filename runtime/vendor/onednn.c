@@ -18,19 +18,6 @@ _Static_assert(WPK_RECIPE_RANK_MAX == DNNL_MAX_NDIMS, "arrays are passed as they
 
 /* ---- operands */
 
-/* Channels innermost: what pooling likes best, and cannot choose by itself. */
-static void channels_last(const struct wpk_recipe_operand *view, dnnl_dims_t strides)
-{
-    int64_t stride = view->extent[1];
-
-    strides[1] = 1;
-    for (int d = view->rank - 1; d >= 2; d--) {
-        strides[d] = stride;
-        stride *= view->extent[d];
-    }
-    strides[0] = stride;
-}
-
 /* The layout that an operand is offered in, where it is the primitive's choice. */
 static wpk_err offer_any(struct wpk_vendor *self, int role)
 {
@@ -44,7 +31,14 @@ static wpk_err offer_any(struct wpk_vendor *self, int role)
 
     (void)lib->memory_desc_query(operand->outer, dnnl_query_data_type, &type);
     if (is_pooling) {
-        channels_last(view, strides);
+        /* Channels innermost: what pooling likes best, and cannot choose by itself. */
+        int64_t stride = view->extent[1];
+        strides[1] = 1;
+        for (int d = view->rank - 1; d >= 2; d--) {
+            strides[d] = stride;
+            stride *= view->extent[d];
+        }
+        strides[0] = stride;
         return wpk_onednn_translate(lib->memory_desc_create_with_strides(
             &operand->wanted, view->rank, view->extent, type, strides));
     }

@@ -286,18 +286,6 @@ struct wpk_form wpk_form_limit(struct wpk_forms *forms, const struct wpk_form *a
     return find_atom(forms, &atom);
 }
 
-static struct wpk_form data_at_lane(struct wpk_forms *forms, const struct wpk_atom *atom,
-                                    const struct wpk_form *at)
-{
-    struct wpk_buf lane = {.size_max = WPK_FORM_NAME_MAX};
-    char name[2 * WPK_FORM_NAME_MAX + 3];
-    wpk_form_print(forms, at, &lane);
-    snprintf(name, sizeof(name), "%s[%s]", atom->name, wpk_buf_text(&lane));
-    forms->full = forms->full || strlen(name) >= WPK_FORM_NAME_MAX;
-    wpk_buf_fini(&lane);
-    return wpk_form_data(forms, name, false);
-}
-
 struct wpk_form wpk_form_at_lane(struct wpk_forms *forms, const struct wpk_form *a,
                                  const struct wpk_form *at)
 {
@@ -307,7 +295,13 @@ struct wpk_form wpk_form_at_lane(struct wpk_forms *forms, const struct wpk_form 
         const struct wpk_atom atom = forms->atom[a->term[i].atom];
         struct wpk_form part = wpk_form_atom(a->term[i].atom, 1);
         if (atom.by_lane && atom.kind == WPK_ATOM_VARIABLE) {
-            part = data_at_lane(forms, &atom, at);
+            struct wpk_buf lane = {.size_max = WPK_FORM_NAME_MAX};
+            char name[2 * WPK_FORM_NAME_MAX + 3];
+            wpk_form_print(forms, at, &lane);
+            snprintf(name, sizeof(name), "%s[%s]", atom.name, wpk_buf_text(&lane));
+            forms->full = forms->full || strlen(name) >= WPK_FORM_NAME_MAX;
+            wpk_buf_fini(&lane);
+            part = wpk_form_data(forms, name, false);
         } else if (atom.by_lane) {
             struct wpk_form of = wpk_form_at_lane(forms, &atom.of, at);
             part = atom.kind == WPK_ATOM_QUOTIENT ? wpk_form_divide(forms, &of, atom.divisor)

@@ -75,17 +75,6 @@ static void check_tensors(struct wpk_c_kernel *k)
     }
 }
 
-/* Literals are tables of the module. Most loads of them do not read those: a load whose indices are
- * numbers is a number. */
-static void put_literals(struct wpk_c_kernel *k, struct wpk_buf *out)
-{
-    for (int t = 0; t < k->program->tensor_count; t++) {
-        if (k->program->tensors[t].role == WPK_ROLE_LITERAL) {
-            wpk_c_storage_put_literal(k, t, "static __constant__ const", out);
-        }
-    }
-}
-
 /* ---- one launch */
 
 static struct wpk_c_storage *argument(const struct printer *p, int i)
@@ -338,7 +327,13 @@ static wpk_err print_kernel(struct wpk_c_kernel *k, bool can_async, struct wpk_c
         err = WPK_EUNSUPPORTED;
     } else {
         wpk_cuda_put_prologue(k, out);
-        put_literals(k, out);
+        /* Literals are tables of the module. Most loads of them do not read those: a load whose
+         * indices are numbers is a number. */
+        for (int t = 0; t < k->program->tensor_count; t++) {
+            if (k->program->tensors[t].role == WPK_ROLE_LITERAL) {
+                wpk_c_storage_put_literal(k, t, "static __constant__ const", out);
+            }
+        }
         wpk_buf_append(out, p->module.data, p->module.size);
         err = wpk_buf_status(&p->module);
         err = err == WPK_OK ? wpk_buf_status(out) : err;

@@ -94,22 +94,6 @@ static void put_arguments(struct wpk_halide_writer *w, const struct wpk_stage *s
     wpk_buf_append_byte(w->out, ')');
 }
 
-/* The terms that loops `inside` leave out. */
-static void put_borders(struct wpk_halide_writer *w, const struct wpk_stage *stage)
-{
-    const struct wpk_nest *nest = w->schedule->nest;
-    struct wpk_nest_border border[WPK_NEST_BORDERS_MAX];
-    int entry = nest->entry_count - 1 - (int)(stage - w->program->stages);
-    int count = wpk_nest_borders(w->program, nest, entry, true, border);
-    for (int b = 0; b < count; b++) {
-        wpk_buf_printf(w->out, "    %s_domain.where(", wpk_halide_stage_name(w, stage));
-        wpk_halide_put_node(w, stage, border[b].index);
-        wpk_buf_printf(w->out, " >= %" PRId64 " && ", border[b].low);
-        wpk_halide_put_node(w, stage, border[b].index);
-        wpk_buf_printf(w->out, " < %" PRId64 ");\n", border[b].high);
-    }
-}
-
 static void define_reduction(struct wpk_halide_writer *w, const struct wpk_stage *stage)
 {
     const char *name = wpk_halide_stage_name(w, stage);
@@ -125,7 +109,18 @@ static void define_reduction(struct wpk_halide_writer *w, const struct wpk_stage
     }
     wpk_buf_append_text(w->out, ";\n");
     wpk_halide_put_shared(w, stage);
-    put_borders(w, stage);
+    /* The terms that loops `inside` leave out. */
+    const struct wpk_nest *nest = w->schedule->nest;
+    struct wpk_nest_border border[WPK_NEST_BORDERS_MAX];
+    int entry = nest->entry_count - 1 - (int)(stage - w->program->stages);
+    int count = wpk_nest_borders(w->program, nest, entry, true, border);
+    for (int b = 0; b < count; b++) {
+        wpk_buf_printf(w->out, "    %s_domain.where(", wpk_halide_stage_name(w, stage));
+        wpk_halide_put_node(w, stage, border[b].index);
+        wpk_buf_printf(w->out, " >= %" PRId64 " && ", border[b].low);
+        wpk_halide_put_node(w, stage, border[b].index);
+        wpk_buf_printf(w->out, " < %" PRId64 ");\n", border[b].high);
+    }
     wpk_buf_append_text(w->out, "    ");
     put_arguments(w, stage);
     wpk_buf_append_text(w->out, " = ");

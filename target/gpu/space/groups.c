@@ -464,20 +464,6 @@ static wpk_err find_backwards(const struct wpk_program *program, struct wpk_cuda
     return WPK_OK;
 }
 
-/* Groups were found from the last launch on. */
-static void turn_around(const struct wpk_program *program, struct wpk_cuda_groups *out)
-{
-    for (int g = 0; g < out->count / 2; g++) {
-        struct wpk_cuda_group first = out->group[g];
-        out->group[g] = out->group[out->count - 1 - g];
-        out->group[out->count - 1 - g] = first;
-    }
-    for (int s = 0; s < program->stage_count; s++) {
-        int group = out->group_of[s];
-        out->group_of[s] = group < 0 ? group : out->count - 1 - group;
-    }
-}
-
 /* ---- rows */
 
 /* Every load of the tensor is by a stage of the row's groups, and has the row's axes as they are.
@@ -552,7 +538,16 @@ wpk_err wpk_cuda_groups_find(const struct wpk_program *program, bool strict,
     if (err != WPK_OK) {
         return err;
     }
-    turn_around(program, out);
+    /* Groups were found from the last launch on. */
+    for (int g = 0; g < out->count / 2; g++) {
+        struct wpk_cuda_group first = out->group[g];
+        out->group[g] = out->group[out->count - 1 - g];
+        out->group[out->count - 1 - g] = first;
+    }
+    for (int s = 0; s < program->stage_count; s++) {
+        int group = out->group_of[s];
+        out->group_of[s] = group < 0 ? group : out->count - 1 - group;
+    }
     for (int g = 0; g < out->count; g++) {
         if (out->group[g].transforms) {
             choose_tiled_axes(program, &out->group[g]);

@@ -114,16 +114,6 @@ static int find_behind(const struct wpk_program *program, const struct wpk_cuda_
     return first ? g : -1;
 }
 
-/* The blocks of transforms that have so much of each axis. */
-static int64_t count_blocks(const struct wpk_stage *last, const int64_t *extent)
-{
-    int64_t blocks = 1;
-    for (int a = 0; a < last->rank; a++) {
-        blocks *= (last->axes[a].extent + extent[a] - 1) / extent[a];
-    }
-    return blocks;
-}
-
 /* Elements along i or j that a row of tiles needs: all of the last axis that has several. */
 static int64_t find_row(const struct wpk_program *program, const struct wpk_cuda_groups *all,
                         const struct wpk_cuda_group *group, int along_j)
@@ -161,7 +151,12 @@ static void list_fits(const struct wpk_program *program, const struct wpk_cuda_g
         wanted = wanted && (size >= FIT_LEAST || size == whole) && count < WPK_CUDA_FITS_MAX;
         block[along_j] = size;
         if (wanted && wpk_cuda_fit(program, all, group, block, extent)) {
-            group->fit_blocks[along_j][count] = count_blocks(last, extent);
+            /* The blocks of transforms that have so much of each axis. */
+            int64_t blocks = 1;
+            for (int a = 0; a < last->rank; a++) {
+                blocks *= (last->axes[a].extent + extent[a] - 1) / extent[a];
+            }
+            group->fit_blocks[along_j][count] = blocks;
             group->fit[along_j][count++] = size;
         }
     }

@@ -221,15 +221,6 @@ static int add_unroll(const char *of, const struct wpk_axis *terms, int step,
 
 static const int64_t paddings[] = {0, 1, 4}; /* elements behind a row of terms */
 
-static int add_padding(const char *of, const char *operand, struct wpk_gene_list *list)
-{
-    int gene = wpk_gene_list_add(list, true, "%s.padding.%s", of, operand);
-    for (int i = 0; i < (int)(sizeof(paddings) / sizeof(*paddings)); i++) {
-        wpk_gene_list_number(list, gene, paddings[i]);
-    }
-    return gene;
-}
-
 /* Add the genes of copying and reading the operands of a reduction, if its threads have tiles of
  * their own. */
 static void add_copying(const struct wpk_program *program, struct wpk_cuda_kept *kept, int g,
@@ -245,7 +236,12 @@ static void add_copying(const struct wpk_program *program, struct wpk_cuda_kept 
         bool before = group->before >= 0 && c == group->before_copy;
         if (group->along[c] == group->k || (before && group->before_along == group->k)) {
             int operand = program->stages[group->copy[c]].output;
-            genes->padding[c] = add_padding(of, program->tensors[operand].name, list);
+            int gene =
+                wpk_gene_list_add(list, true, "%s.padding.%s", of, program->tensors[operand].name);
+            for (int i = 0; i < (int)(sizeof(paddings) / sizeof(*paddings)); i++) {
+                wpk_gene_list_number(list, gene, paddings[i]);
+            }
+            genes->padding[c] = gene;
         }
     }
     genes->unroll = add_unroll(of, &program->stages[group->sum].axes[group->k],
