@@ -199,18 +199,6 @@ static int expand_function(struct wpk_program *program, enum wpk_unary op, int a
     }
 }
 
-/* A strict maximum keeps a NaN in its right operand. */
-static int choice(struct wpk_program *program, enum wpk_binary op, int a, int b)
-{
-    const struct arithmetic m = arithmetic_of(program, a, true);
-    bool literal = wpk_node_is_literal(program, a);
-    if (literal || wpk_node_is_literal(program, b)) {
-        return binary(&m, op, literal ? a : b, literal ? b : a);
-    }
-    int number = binary(&m, WPK_BINARY_EQ, a, a);
-    return wpk_node_select(program, number, binary(&m, op, a, b), a);
-}
-
 /* ---- casts */
 
 static int keep_infinity(struct wpk_program *program, int a, int value, double infinity)
@@ -386,7 +374,15 @@ static int expand_binary(struct expansion *x, int id)
     }
     if (a >= 0 && b >= 0 && (op == WPK_BINARY_MAX || op == WPK_BINARY_MIN) &&
         wpk_dtype_is_float(node.dtype)) {
-        return choice(x->to, op, a, b);
+        /* A strict maximum keeps a NaN in its right operand. */
+        struct wpk_program *program = x->to;
+        const struct arithmetic m = arithmetic_of(program, a, true);
+        bool literal = wpk_node_is_literal(program, a);
+        if (literal || wpk_node_is_literal(program, b)) {
+            return binary(&m, op, literal ? a : b, literal ? b : a);
+        }
+        int number = binary(&m, WPK_BINARY_EQ, a, a);
+        return wpk_node_select(program, number, binary(&m, op, a, b), a);
     }
     if (op == WPK_BINARY_LE && x->infinite.strict[id]) { /* Halide's is !(b < a), true of a NaN */
         return wpk_node_binary(x->to, WPK_BINARY_OR, wpk_expand_strict(x->to, WPK_BINARY_LT, a, b),

@@ -147,21 +147,6 @@ static struct motion motion_of(const struct wpk_program *program, int id, const 
                            wpk_gcd(a.grain, b.grain), a.fixed && b.fixed};
 }
 
-/* Add a load's box of one dimension to what was read before. */
-static void extend(struct wpk_nest_boxes *boxes, int t, int dim, int64_t end, int64_t low,
-                   int64_t high, struct motion motion)
-{
-    bool first = !boxes->present[t];
-    bool whole = motion.rate == 0 && low <= 0 && high >= end - 1;
-    boxes->low[t][dim] = first || low < boxes->low[t][dim] ? low : boxes->low[t][dim];
-    boxes->high[t][dim] = first || high > boxes->high[t][dim] ? high : boxes->high[t][dim];
-    boxes->varies[t][dim] =
-        !motion.fixed || (!first && (boxes->varies[t][dim] || boxes->rate[t][dim] != motion.rate));
-    boxes->whole[t][dim] = whole || (!first && boxes->whole[t][dim]);
-    boxes->grain[t][dim] = first ? motion.grain : wpk_gcd(motion.grain, boxes->grain[t][dim]);
-    boxes->rate[t][dim] = motion.rate;
-}
-
 /* Only intermediate tensors have entries. */
 static void extend_by_loads(const struct wpk_program *program, const struct wpk_stage *stage,
                             const struct box *box, bool least, struct wpk_nest_boxes *boxes)
@@ -172,8 +157,21 @@ static void extend_by_loads(const struct wpk_program *program, const struct wpk_
             int64_t low = 0, high = 0;
             read_range(program, stage, load.node, dim, box->origin, box->extent, least, &low,
                        &high);
-            extend(boxes, load.node->tensor, dim, tensor->extent[dim], low, high,
-                   motion_of(program, load.node->index[dim], box));
+            /* Add a load's box of one dimension to what was read before. */
+            int t = load.node->tensor;
+            int64_t end = tensor->extent[dim];
+            struct motion motion = motion_of(program, load.node->index[dim], box);
+            bool first = !boxes->present[t];
+            bool whole = motion.rate == 0 && low <= 0 && high >= end - 1;
+            boxes->low[t][dim] = first || low < boxes->low[t][dim] ? low : boxes->low[t][dim];
+            boxes->high[t][dim] = first || high > boxes->high[t][dim] ? high : boxes->high[t][dim];
+            boxes->varies[t][dim] =
+                !motion.fixed ||
+                (!first && (boxes->varies[t][dim] || boxes->rate[t][dim] != motion.rate));
+            boxes->whole[t][dim] = whole || (!first && boxes->whole[t][dim]);
+            boxes->grain[t][dim] =
+                first ? motion.grain : wpk_gcd(motion.grain, boxes->grain[t][dim]);
+            boxes->rate[t][dim] = motion.rate;
         }
         boxes->present[load.node->tensor] = true;
     }

@@ -568,27 +568,6 @@ wpk_err wpk_decisions_nest(const struct wpk_variant *variant,
     return out->full ? WPK_ENOSPC : WPK_OK;
 }
 
-/* A tensor that fits in registers stays there. */
-static void keep_in_outputs(const struct wpk_space_options *options, struct wpk_nest *nest)
-{
-    int64_t registers =
-        (int64_t)options->device.cpu.vector_registers * options->device.cpu.vector_bytes;
-    for (int e = 0; e < nest->entry_count; e++) {
-        struct wpk_nest_entry *entry = &nest->entry[e];
-        if (entry->kind != WPK_NEST_STAGE || entry->inlined) {
-            continue;
-        }
-        const struct wpk_stage *stage = wpk_nest_stage(nest, entry);
-        int64_t bytes = (int64_t)wpk_dtype_size(nest->program->tensors[stage->output].dtype);
-        for (int a = 0; a < stage->rank; a++) {
-            bytes *= entry->extent[a];
-        }
-        if (bytes > registers && wpk_nest_refuses_output(nest, e) == NULL) {
-            entry->scope = WPK_SCOPE_OUTPUT;
-        }
-    }
-}
-
 wpk_err wpk_candidate_nest(const struct wpk_space *space, const struct wpk_candidate *candidate,
                            struct wpk_nest *out)
 {
@@ -604,7 +583,23 @@ wpk_err wpk_candidate_nest(const struct wpk_space *space, const struct wpk_candi
     }
     wpk_err err = wpk_decisions_nest(variant, &space->options, d, out);
     if (err == WPK_OK && wpk_back_end_has_scope_output(wpk_genes_back_end(variant, candidate))) {
-        keep_in_outputs(&space->options, out);
+        /* A tensor that fits in registers stays there. */
+        int64_t registers = (int64_t)space->options.device.cpu.vector_registers *
+                            space->options.device.cpu.vector_bytes;
+        for (int e = 0; e < out->entry_count; e++) {
+            struct wpk_nest_entry *entry = &out->entry[e];
+            if (entry->kind != WPK_NEST_STAGE || entry->inlined) {
+                continue;
+            }
+            const struct wpk_stage *stage = wpk_nest_stage(out, entry);
+            int64_t bytes = (int64_t)wpk_dtype_size(out->program->tensors[stage->output].dtype);
+            for (int a = 0; a < stage->rank; a++) {
+                bytes *= entry->extent[a];
+            }
+            if (bytes > registers && wpk_nest_refuses_output(out, e) == NULL) {
+                entry->scope = WPK_SCOPE_OUTPUT;
+            }
+        }
     }
     return err;
 }

@@ -300,26 +300,6 @@ static void add_update(struct count *w, int e, const struct wpk_feature_shape *s
     }
 }
 
-static void add_bodies(struct count *w, int e)
-{
-    const struct wpk_nest_entry *entry = &w->tree->nest->entry[e];
-    if (entry->kind != WPK_NEST_COPY) {
-        add_pure(w, e, &w->tree->pure[e]);
-    } else if (entry->pure.count > 0) {
-        /* A copy of an operand loads and stores each of its elements. */
-        const struct wpk_feature_shape *shape = &w->tree->pure[e];
-        int tensor = w->tree->nest->entry[e].packing.tensor;
-        struct wpk_body *body = add_body(w, e, false, shape);
-        bool same = w->tree->contiguous[tensor] == w->tree->nest->program->tensors[tensor].rank - 1;
-        body->loads = body->values * (same ? 1 : body->lanes);
-        body->singles = same ? 0 : body->loads;
-        body->stores = body->values;
-    }
-    if (wpk_feature_updates(w->tree, e)) {
-        add_update(w, e, &w->tree->update[e]);
-    }
-}
-
 /* ---- totals */
 
 static double instructions_of(const struct wpk_body *body)
@@ -369,7 +349,23 @@ void wpk_features(const struct wpk_accesses *accesses, const struct wpk_nest *ne
     for (int e = 0; e < nest->entry_count; e++) {
         out->flops_needed +=
             nest->entry[e].kind == WPK_NEST_STAGE ? wpk_feature_facts(&tree, e)->flops : 0;
-        add_bodies(&count, e);
+        const struct wpk_nest_entry *entry = &count.tree->nest->entry[e];
+        if (entry->kind != WPK_NEST_COPY) {
+            add_pure(&count, e, &count.tree->pure[e]);
+        } else if (entry->pure.count > 0) {
+            /* A copy of an operand loads and stores each of its elements. */
+            const struct wpk_feature_shape *shape = &count.tree->pure[e];
+            int tensor = count.tree->nest->entry[e].packing.tensor;
+            struct wpk_body *body = add_body(&count, e, false, shape);
+            bool same = count.tree->contiguous[tensor] ==
+                        count.tree->nest->program->tensors[tensor].rank - 1;
+            body->loads = body->values * (same ? 1 : body->lanes);
+            body->singles = same ? 0 : body->loads;
+            body->stores = body->values;
+        }
+        if (wpk_feature_updates(count.tree, e)) {
+            add_update(&count, e, &count.tree->update[e]);
+        }
     }
     find_traffic(&tree, count.leaf, machine, out);
     add_totals(&count);

@@ -127,27 +127,6 @@ static void take_operand(int node, void *user)
 
 /* ---- expressions */
 
-static int emit_chain(struct emission *e, int s, int node)
-{
-    enum wpk_binary op = (enum wpk_binary)e->from->nodes[node].op;
-    struct operands operands = {.e = e, .stage = s};
-    int count = 0;
-    wpk_labels_walk_chain(e->labels, node, count_operand, &count);
-    operands.at = malloc((size_t)count * sizeof *operands.at);
-    if (operands.at == NULL) {
-        e->to->full = e->to->starved = true;
-        return -1;
-    }
-    wpk_labels_walk_chain(e->labels, node, take_operand, &operands);
-    qsort(operands.at, (size_t)count, sizeof *operands.at, compare_operands);
-    int id = emit_node(e, s, operands.at[0].node);
-    for (int i = 1; i < count; i++) {
-        id = wpk_node_binary(e->to, op, id, emit_node(e, s, operands.at[i].node));
-    }
-    free(operands.at);
-    return id;
-}
-
 static int emit_load(struct emission *e, int s, const struct wpk_node *load)
 {
     int index[WPK_RANK_MAX];
@@ -177,7 +156,23 @@ static int emit_fresh(struct emission *e, int s, int node)
         return emit_load(e, s, n);
     }
     if (wpk_labels_sorts(e->labels, node)) {
-        return emit_chain(e, s, node);
+        enum wpk_binary op = (enum wpk_binary)e->from->nodes[node].op;
+        struct operands operands = {.e = e, .stage = s};
+        int count = 0;
+        wpk_labels_walk_chain(e->labels, node, count_operand, &count);
+        operands.at = malloc((size_t)count * sizeof *operands.at);
+        if (operands.at == NULL) {
+            e->to->full = e->to->starved = true;
+            return -1;
+        }
+        wpk_labels_walk_chain(e->labels, node, take_operand, &operands);
+        qsort(operands.at, (size_t)count, sizeof *operands.at, compare_operands);
+        int id = emit_node(e, s, operands.at[0].node);
+        for (int i = 1; i < count; i++) {
+            id = wpk_node_binary(e->to, op, id, emit_node(e, s, operands.at[i].node));
+        }
+        free(operands.at);
+        return id;
     }
     for (int i = 0; i < 3 && n->arg[i] >= 0; i++) {
         arg[i] = emit_node(e, s, n->arg[i]);
@@ -259,21 +254,6 @@ static int add_tensor(struct emission *e, int t)
     return id;
 }
 
-static void fill_stage(struct emission *e, int s, int expr, struct wpk_stage *out)
-{
-    const struct wpk_stage *stage = &e->from->stages[s];
-    out->axis_count = stage->axis_count;
-    out->reduction = stage->reduction;
-    out->accumulator = stage->accumulator;
-    out->expr = expr;
-    for (int a = 0; a < stage->axis_count; a++) {
-        int number = e->map->axis[s][a];
-        struct wpk_axis *axis = &out->axes[number];
-        axis->extent = stage->axes[a].extent;
-        (void)snprintf(axis->name, sizeof axis->name, "a%d", number);
-    }
-}
-
 /* The stage, after those it needs; returns the tensor it writes. Depth: WPK_STAGES_MAX. */
 static int emit_stage(struct emission *e, int s)
 {
@@ -296,7 +276,17 @@ static int emit_stage(struct emission *e, int s)
         e->to->full = true;
         return -1;
     }
-    fill_stage(e, s, expr, &e->to->stages[id]);
+    struct wpk_stage *out = &e->to->stages[id];
+    out->axis_count = stage->axis_count;
+    out->reduction = stage->reduction;
+    out->accumulator = stage->accumulator;
+    out->expr = expr;
+    for (int a = 0; a < stage->axis_count; a++) {
+        int number = e->map->axis[s][a];
+        struct wpk_axis *axis = &out->axes[number];
+        axis->extent = stage->axes[a].extent;
+        (void)snprintf(axis->name, sizeof axis->name, "a%d", number);
+    }
     for (int o = 0; o < id; o++) {
         if (e->to->tensors[output].role == WPK_ROLE_INTERMEDIATE &&
             same_stage(e->to, &e->to->stages[o], &e->to->stages[id])) {

@@ -463,19 +463,6 @@ static void mark_live(struct wpk_labels *labels, int *loads)
     }
 }
 
-/* Chains of literals alone: what could be folded in them was. */
-static void mark_frozen(const struct wpk_program *program, bool *frozen)
-{
-    for (int id = 0; id < program->node_count; id++) {
-        const struct wpk_node *n = &program->nodes[id];
-        frozen[id] = n->kind == WPK_NODE_BINARY;
-        for (int i = 0; i < 2 && frozen[id]; i++) {
-            const struct wpk_node *arg = &program->nodes[n->arg[i]];
-            frozen[id] = arg->kind == WPK_NODE_LITERAL || (same_chain(n, arg) && frozen[n->arg[i]]);
-        }
-    }
-}
-
 static void label_leaves(struct wpk_labels *labels)
 {
     const struct wpk_program *program = labels->program;
@@ -510,7 +497,16 @@ wpk_err wpk_labels_init(struct wpk_labels *labels, const struct wpk_program *pro
     }
     mark_live(labels, loads);
     free(loads);
-    mark_frozen(program, labels->frozen);
+    /* Chains of literals alone: what could be folded in them was. */
+    bool *frozen = labels->frozen;
+    for (int id = 0; id < program->node_count; id++) {
+        const struct wpk_node *n = &program->nodes[id];
+        frozen[id] = n->kind == WPK_NODE_BINARY;
+        for (int i = 0; i < 2 && frozen[id]; i++) {
+            const struct wpk_node *arg = &program->nodes[n->arg[i]];
+            frozen[id] = arg->kind == WPK_NODE_LITERAL || (same_chain(n, arg) && frozen[n->arg[i]]);
+        }
+    }
     label_leaves(labels);
     refine(labels);
     mark_round(labels);

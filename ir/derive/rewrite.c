@@ -101,17 +101,6 @@ static wpk_err sort_stages(struct wpk_program *program, int *order)
     return WPK_OK;
 }
 
-/* A load that cannot leave its tensor has no value outside: the text form does not show it, and
- * must give the same program back. Loads are never shared between stages. */
-static void drop_outside(struct wpk_program *program)
-{
-    for (struct wpk_loads it = wpk_loads_in(program); wpk_loads_next(&it);) {
-        if (!wpk_load_may_leave(program, it.stage, it.id)) {
-            program->nodes[it.id].outside = -1;
-        }
-    }
-}
-
 /* True if an axis before `end` has the name. */
 static bool is_taken(const struct wpk_stage *stage, int end, const char *name)
 {
@@ -170,7 +159,13 @@ wpk_err wpk_program_tidy(struct wpk_program *program)
     if (err == WPK_OK) {
         wpk_program_fini(program);
         wpk_program_move(&fresh, program);
-        drop_outside(program);
+        /* A load that cannot leave its tensor has no value outside: the text form does not show
+         * it, and must give the same program back. Loads are never shared between stages. */
+        for (struct wpk_loads it = wpk_loads_in(program); wpk_loads_next(&it);) {
+            if (!wpk_load_may_leave(program, it.stage, it.id)) {
+                program->nodes[it.id].outside = -1;
+            }
+        }
         for (int s = 0; s < program->stage_count; s++) {
             part_names(&program->stages[s]);
         }

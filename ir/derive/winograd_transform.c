@@ -148,27 +148,6 @@ int wpk_winograd_transform_weight(struct wpk_winograd *w, int *axis_of)
 
 /* ---- V */
 
-/* Index of the data in dimension d: output axes of pairs become the tile's origin, their reduction
- * axes the place in the window, offset[pair]. */
-static int data_index(struct wpk_winograd *w, int d, const int *axis_of, const int *offset)
-{
-    struct wpk_program *program = w->program;
-    struct wpk_affine affine;
-    (void)wpk_index_affine(program, w->data.index[d], &affine);
-    int sum = wpk_node_int(program, affine.constant);
-    for (int a = 0; a < w->old.axis_count; a++) {
-        if (affine.coefficient[a] == 0) {
-            continue;
-        }
-        int pair = wpk_winograd_pair_of_output(w, a);
-        int reduction = wpk_winograd_pair_of_reduction(w, a);
-        int term = reduction >= 0 ? offset[reduction] : wpk_node_axis(program, axis_of[a]);
-        int64_t scale = affine.coefficient[a] * (pair >= 0 ? w->pair[pair].m : 1);
-        sum = wpk_index_add(program, wpk_index_scale(program, term, scale), sum);
-    }
-    return sum;
-}
-
 /* The window of a tile. Tiles may reach past the last output: what is read there is thrown away,
  * but it has to be readable. */
 static int load_window(struct wpk_winograd *w, const int *axis_of, const int *offset)
@@ -176,7 +155,23 @@ static int load_window(struct wpk_winograd *w, const int *axis_of, const int *of
     const struct wpk_tensor *tensor = &w->program->tensors[w->data.tensor];
     int index[WPK_RANK_MAX] = {0};
     for (int d = 0; d < tensor->rank; d++) {
-        index[d] = data_index(w, d, axis_of, offset);
+        /* Index of the data in dimension d: output axes of pairs become the tile's origin, their
+         * reduction axes the place in the window, offset[pair]. */
+        struct wpk_program *program = w->program;
+        struct wpk_affine affine;
+        (void)wpk_index_affine(program, w->data.index[d], &affine);
+        int sum = wpk_node_int(program, affine.constant);
+        for (int a = 0; a < w->old.axis_count; a++) {
+            if (affine.coefficient[a] == 0) {
+                continue;
+            }
+            int pair = wpk_winograd_pair_of_output(w, a);
+            int reduction = wpk_winograd_pair_of_reduction(w, a);
+            int term = reduction >= 0 ? offset[reduction] : wpk_node_axis(program, axis_of[a]);
+            int64_t scale = affine.coefficient[a] * (pair >= 0 ? w->pair[pair].m : 1);
+            sum = wpk_index_add(program, wpk_index_scale(program, term, scale), sum);
+        }
+        index[d] = sum;
     }
     int outside =
         w->data.outside >= 0 ? w->data.outside : wpk_node_real(w->program, tensor->dtype, 0);

@@ -163,23 +163,6 @@ static double scale(struct comparison *c, enum wpk_dtype dtype)
     return ldexp(1, exponent);
 }
 
-/* The typical error of direct evaluation on inputs of such size: rounding moves a sum by about half
- * a unit of the sum of its absolute terms. It is used for inputs on which direct evaluation is
- * exact, for instance multiples of 1/8, or may be nearly so by luck, at a few points. */
-static double typical_error(const struct comparison *c, enum wpk_dtype dtype)
-{
-    double squares = 0;
-    int64_t count = 0;
-
-    for (int64_t i = 0; i < c->count; i++) {
-        if (isfinite(c->magnitude[i]) && c->magnitude[i] < SCALE_MAX) {
-            squares += c->magnitude[i] * c->magnitude[i];
-            count++;
-        }
-    }
-    return count > 0 ? wpk_accuracy_unit(dtype) / 2 * sqrt(squares / (double)count) : 0;
-}
-
 /* Make doubles of an i64 output's cells. Doubles lose small differences: what is wrong stays so. */
 static void take_numbers(struct comparison *c)
 {
@@ -214,7 +197,19 @@ static void compare(struct comparison *c, enum wpk_dtype dtype, struct wpk_accur
     }
     double rms = ours.count > 0 ? sqrt(ours.value / (double)ours.count) : 0;
     double yardstick = wpk_accuracy_error(&direct);
-    double typical = typical_error(c, dtype);
+    /* The typical error of direct evaluation on inputs of such size: rounding moves a sum by
+     * about half a unit of the sum of its absolute terms. It is used for inputs on which direct
+     * evaluation is exact, for instance multiples of 1/8, or may be nearly so by luck, at a few
+     * points. */
+    double squares = 0;
+    int64_t count = 0;
+    for (int64_t i = 0; i < c->count; i++) {
+        if (isfinite(c->magnitude[i]) && c->magnitude[i] < SCALE_MAX) {
+            squares += c->magnitude[i] * c->magnitude[i];
+            count++;
+        }
+    }
+    double typical = count > 0 ? wpk_accuracy_unit(dtype) / 2 * sqrt(squares / (double)count) : 0;
     yardstick =
         yardstick > 0 ? fmax(yardstick, typical * fmin(1, 3 / sqrt((double)c->count))) : typical;
     wpk_accuracy_fold(&errors, dtype, &ours, yardstick);

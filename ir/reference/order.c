@@ -142,13 +142,6 @@ static bool depends_on(const struct wpk_program *program, int node, int axis)
     return axes[axis];
 }
 
-static bool copy_pays(const struct wpk_tape_use *use, int tensor, int64_t elements,
-                      int64_t iterations)
-{
-    bool shared = use->regions[tensor].fixed && elements <= PACK_ELEMENTS_MAX;
-    return (double)elements * PACK_REUSE <= (double)iterations * (shared ? (double)use->runs : 1.0);
-}
-
 int wpk_tape_dim_to_pack(const struct wpk_program *program, const struct wpk_node *load, int axis,
                          const struct wpk_tape_use *use, int64_t iterations)
 {
@@ -167,7 +160,10 @@ int wpk_tape_dim_to_pack(const struct wpk_program *program, const struct wpk_nod
             found = d;
         }
     }
-    bool pays = copy_pays(use, load->tensor, wpk_tensor_elements(tensor), iterations);
+    int64_t elements = wpk_tensor_elements(tensor);
+    bool shared = use->regions[load->tensor].fixed && elements <= PACK_ELEMENTS_MAX;
+    bool pays =
+        (double)elements * PACK_REUSE <= (double)iterations * (shared ? (double)use->runs : 1.0);
     return found >= 0 && found < tensor->rank - 1 && pays ? found : -1;
 }
 

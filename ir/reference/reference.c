@@ -89,15 +89,6 @@ static wpk_err trace(struct evaluation *e)
     return WPK_OK;
 }
 
-static void set_whole(const struct wpk_tensor *tensor, struct wpk_region *region)
-{
-    for (int d = 0; d < tensor->rank; d++) {
-        region->low[d] = 0;
-        region->extent[d] = tensor->extent[d];
-    }
-    (void)wpk_region_set_dense(region, tensor->rank);
-}
-
 /* Make the region's numbers cells, rounded to the tensor's type, in memory of our own. */
 static wpk_err copy_cells(struct evaluation *e, int t)
 {
@@ -150,7 +141,12 @@ static wpk_err bind_arguments(struct evaluation *e, const struct wpk_reference_a
     const struct wpk_program *program = e->program;
     for (int t = 0; t < program->tensor_count; t++) {
         const struct wpk_tensor *tensor = &program->tensors[t];
-        set_whole(tensor, &e->region[t]);
+        struct wpk_region *region = &e->region[t];
+        for (int d = 0; d < tensor->rank; d++) {
+            region->low[d] = 0;
+            region->extent[d] = tensor->extent[d];
+        }
+        (void)wpk_region_set_dense(region, tensor->rank);
         bool is_argument = tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT;
         wpk_err err = WPK_OK;
         e->region[t].fixed = is_argument || tensor->role == WPK_ROLE_LITERAL;

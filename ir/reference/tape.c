@@ -163,26 +163,6 @@ static void execute_level(struct wpk_tape *tape, int level)
 
 /* ---- the accumulator */
 
-static void begin(struct wpk_tape *tape)
-{
-    enum wpk_reduction reduction = tape->stage->reduction;
-    bool is_wide = tape->stage->accumulator == WPK_I64;
-    double identity = 0.0;
-    if (reduction == WPK_REDUCE_MAX) {
-        identity = is_wide ? wpk_cell_of(INT64_MIN) : -(double)INFINITY;
-    } else if (reduction == WPK_REDUCE_MIN) {
-        identity = is_wide ? wpk_cell_of(INT64_MAX) : (double)INFINITY;
-    } else if (reduction == WPK_REDUCE_PROD) {
-        identity = is_wide ? wpk_cell_of(1) : 1.0;
-    }
-    /* Lanes that one output point, or one row of them, accumulates in. */
-    int lanes = wpk_order_lane_is_reduced(tape) ? tape->lanes_most : tape->lanes;
-    fill(tape->sum, identity, lanes);
-    if (tape->with_magnitude) {
-        fill(tape->sum_magnitude, reduction == WPK_REDUCE_PROD ? 1.0 : 0.0, lanes);
-    }
-}
-
 static void wrap_sums(struct wpk_tape *tape, int lanes)
 {
     for (int i = 0; i < lanes; i++) {
@@ -275,7 +255,22 @@ static void run_point(struct wpk_tape *tape)
     if (tape->ordered) {
         wpk_order_begin(tape);
     } else if (tape->stage->reduction != WPK_REDUCE_NONE) {
-        begin(tape);
+        enum wpk_reduction reduction = tape->stage->reduction;
+        bool is_wide = tape->stage->accumulator == WPK_I64;
+        double identity = 0.0;
+        if (reduction == WPK_REDUCE_MAX) {
+            identity = is_wide ? wpk_cell_of(INT64_MIN) : -(double)INFINITY;
+        } else if (reduction == WPK_REDUCE_MIN) {
+            identity = is_wide ? wpk_cell_of(INT64_MAX) : (double)INFINITY;
+        } else if (reduction == WPK_REDUCE_PROD) {
+            identity = is_wide ? wpk_cell_of(1) : 1.0;
+        }
+        /* Lanes that one output point, or one row of them, accumulates in. */
+        int lanes = wpk_order_lane_is_reduced(tape) ? tape->lanes_most : tape->lanes;
+        fill(tape->sum, identity, lanes);
+        if (tape->with_magnitude) {
+            fill(tape->sum_magnitude, reduction == WPK_REDUCE_PROD ? 1.0 : 0.0, lanes);
+        }
     }
     run_loops(tape, tape->output_loops);
     store(tape);

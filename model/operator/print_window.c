@@ -548,17 +548,6 @@ static wpk_err read_list(const struct wpk_graph_node *node, const char *name, in
     return WPK_OK;
 }
 
-static void pad_same(struct wpk_graph_window *w, int d, bool is_upper)
-{
-    int64_t span = (w->kernel[d] - 1) * w->dilation[d] + 1;
-
-    w->output[d] = (w->input[d] + w->stride[d] - 1) / w->stride[d];
-    int64_t total = (w->output[d] - 1) * w->stride[d] + span - w->input[d];
-    total = total > 0 ? total : 0;
-    w->before[d] = is_upper ? total / 2 : total - total / 2;
-    w->after[d] = total - w->before[d];
-}
-
 static wpk_err count_windows(struct wpk_graph_window *w, int d, bool is_ceil, struct wpk_diag *diag)
 {
     int64_t span = (w->kernel[d] - 1) * w->dilation[d] + 1;
@@ -640,7 +629,13 @@ wpk_err wpk_graph_window(const struct wpk_graph *graph, const struct wpk_graph_n
     wpk_err err = read_window(node, kernel, out, diag);
     for (int d = 0; err == WPK_OK && d < out->rank; d++) {
         if (is_same) {
-            pad_same(out, d, strcmp(auto_pad, "SAME_UPPER") == 0);
+            bool is_upper = strcmp(auto_pad, "SAME_UPPER") == 0;
+            int64_t span = (out->kernel[d] - 1) * out->dilation[d] + 1;
+            out->output[d] = (out->input[d] + out->stride[d] - 1) / out->stride[d];
+            int64_t total = (out->output[d] - 1) * out->stride[d] + span - out->input[d];
+            total = total > 0 ? total : 0;
+            out->before[d] = is_upper ? total / 2 : total - total / 2;
+            out->after[d] = total - out->before[d];
             continue;
         }
         if (strcmp(auto_pad, "VALID") == 0) {

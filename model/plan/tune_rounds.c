@@ -214,16 +214,6 @@ static wpk_err run_places(struct tuning *t, int64_t candidates, struct wpk_diag 
     return err == WPK_OK && !is_over(t) ? run(t, NULL, candidates, diag) : err;
 }
 
-/* Short steps with one thread. */
-static wpk_err run_one_thread(struct tuning *t, int64_t candidates, struct wpk_diag *diag)
-{
-    for (int k = 0; k < kernel_count(t); k++) {
-        const struct wpk_api_kernel *kernel = &t->out->kernels[k];
-        t->wanted[k] = kernel->name != NULL && own_ns(kernel) < ONE_THREAD_NS;
-    }
-    return run_with(t, NULL, candidates, 1, diag);
-}
-
 /* Operators of which some candidates were measured get their winner; the others one candidate. */
 static wpk_err complete(struct tuning *t, struct wpk_diag *diag)
 {
@@ -314,7 +304,13 @@ static wpk_err run_all(struct tuning *t, struct wpk_diag *diag)
         err = run_places(t, job->candidates, diag);
     }
     if (err == WPK_OK && !is_over(t) && job->threads > 1) {
-        err = run_one_thread(t, job->candidates, diag);
+        /* Short steps with one thread. */
+        int64_t candidates = job->candidates;
+        for (int k = 0; k < kernel_count(t); k++) {
+            const struct wpk_api_kernel *kernel = &t->out->kernels[k];
+            t->wanted[k] = kernel->name != NULL && own_ns(kernel) < ONE_THREAD_NS;
+        }
+        err = run_with(t, NULL, candidates, 1, diag);
     }
     t->out->interrupted = is_interrupted(t);
     t->out->is_cut = is_over(t);

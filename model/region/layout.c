@@ -139,19 +139,6 @@ static bool is_eligible(const struct wpk_graph_value *value)
            value->rank >= RANK_MIN && value->extent[CHANNELS] > 1;
 }
 
-static void find_classes(struct layouts *l, const struct wpk_graph_regions *regions)
-{
-    for (int n = 0; n < l->graph->node_count; n++) {
-        class_node(l, regions, n);
-        for (int i = 0; i < regions->uses[n].argument_count; i++) {
-            l->is_stored[regions->uses[n].arguments[i].value] = true;
-        }
-    }
-    for (int v = 0; v < l->value_count; v++) {
-        l->is_kept[find(l, v)] |= !is_eligible(&l->graph->values[v]);
-    }
-}
-
 static bool class_goes_last(const struct layouts *l, int root)
 {
     return l->is_window[root] && !l->is_kept[root];
@@ -391,7 +378,15 @@ wpk_err wpk_graph_layout(struct wpk_graph *graph, struct wpk_graph_regions *out,
     }
     err = layouts_init(&l, graph);
     if (err == WPK_OK) {
-        find_classes(&l, out);
+        for (int n = 0; n < l.graph->node_count; n++) {
+            class_node(&l, out, n);
+            for (int i = 0; i < out->uses[n].argument_count; i++) {
+                l.is_stored[out->uses[n].arguments[i].value] = true;
+            }
+        }
+        for (int v = 0; v < l.value_count; v++) {
+            l.is_kept[find(&l, v)] |= !is_eligible(&l.graph->values[v]);
+        }
         err = settle(&l, out);
     }
     for (int v = 0; err == WPK_OK && v < l.value_count; v++) {

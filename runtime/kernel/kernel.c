@@ -132,20 +132,6 @@ static void list_fill(struct wpk_argument_list *list, const struct wpk_named_ten
     }
 }
 
-/* A kernel gets of an output what is no border, with the strides of all. */
-static void crop(const struct wpk_layout *layout, enum wpk_dtype dtype, struct wpk_slot *slot)
-{
-    size_t element = wpk_dtype_size(dtype);
-
-    for (int i = 0; i < slot->buffer.dimensions; i++) {
-        struct wpk_abi_dim *dim = &slot->dim[i];
-        int axis = layout->axis[slot->buffer.dimensions - 1 - i];
-        slot->offset += (size_t)layout->pad_before[axis] * (size_t)dim->stride * element;
-        dim->min = 0;
-        dim->extent -= (int32_t)(layout->pad_before[axis] + layout->pad_after[axis]);
-    }
-}
-
 static wpk_err fill_slot(struct wpk_kernel *kernel, const char *name, struct wpk_slot *slot)
 {
     const struct wpk_manifest *manifest = &kernel->manifest;
@@ -163,7 +149,16 @@ static wpk_err fill_slot(struct wpk_kernel *kernel, const char *name, struct wpk
     wpk_err err = wpk_buffer_describe(&tensor->type, slot->dim, &slot->buffer);
     if (err == WPK_OK && slot->kind == WPK_SLOT_OUTPUT && kernel->gpu == NULL &&
         tensor->type.layout.block == 0) {
-        crop(&tensor->type.layout, tensor->type.dtype, slot);
+        /* A kernel gets of an output what is no border, with the strides of all. */
+        const struct wpk_layout *layout = &tensor->type.layout;
+        size_t element = wpk_dtype_size(tensor->type.dtype);
+        for (int i = 0; i < slot->buffer.dimensions; i++) {
+            struct wpk_abi_dim *dim = &slot->dim[i];
+            int axis = layout->axis[slot->buffer.dimensions - 1 - i];
+            slot->offset += (size_t)layout->pad_before[axis] * (size_t)dim->stride * element;
+            dim->min = 0;
+            dim->extent -= (int32_t)(layout->pad_before[axis] + layout->pad_after[axis]);
+        }
     }
     return err;
 }

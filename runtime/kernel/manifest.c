@@ -61,19 +61,6 @@ static void put_names(struct wpk_json_writer *w, const char *key, const char (*n
 
 static const char *const kinds[] = {"cpu", "cuda"};
 
-static void put_needs(struct wpk_json_writer *w, const struct wpk_manifest_needs *needs)
-{
-    wpk_json_begin_object(w, "needs");
-    wpk_json_put_text(w, "kind", kinds[needs->cuda]);
-    if (needs->cuda) {
-        wpk_json_put_int(w, "capability", needs->capability);
-        wpk_json_put_bool(w, "emulated", needs->emulated);
-    } else {
-        wpk_cpu_flags_put(w, "flags", needs->flags);
-    }
-    wpk_json_end(w);
-}
-
 static void put_numbers(struct wpk_json_writer *w, const char *key, const int64_t *numbers,
                         int count)
 {
@@ -103,7 +90,16 @@ static wpk_err put_manifest(struct wpk_json_writer *w, const struct wpk_manifest
     wpk_json_put_int(w, "abi", WPK_ABI_VERSION);
     wpk_json_put_text(w, "op", m->op);
     wpk_json_put_text(w, "fingerprint", m->fingerprint);
-    put_needs(w, &m->needs);
+    const struct wpk_manifest_needs *needs = &m->needs;
+    wpk_json_begin_object(w, "needs");
+    wpk_json_put_text(w, "kind", kinds[needs->cuda]);
+    if (needs->cuda) {
+        wpk_json_put_int(w, "capability", needs->capability);
+        wpk_json_put_bool(w, "emulated", needs->emulated);
+    } else {
+        wpk_cpu_flags_put(w, "flags", needs->flags);
+    }
+    wpk_json_end(w);
     wpk_json_put_int(w, "threads", m->threads);
     for (int list = 0; list < 4; list++) {
         const struct wpk_named_tensor *tensors = NULL;

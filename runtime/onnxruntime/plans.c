@@ -451,26 +451,6 @@ static struct entry *find_entry(struct wpk_plans *plans, const char *shapes)
     return entry;
 }
 
-/* Keep this call's inputs, on which the plan is tried. With the lock. */
-static void copy_inputs(struct wpk_plans *plans, struct entry *entry, const struct end *inputs)
-{
-    bool whole = true;
-    for (size_t i = 0; i < plans->input_count; i++) {
-        entry->inputs[i] = inputs[i];
-        entry->inputs[i].data = aligned_alloc(64, (inputs[i].size + 64) / 64 * 64);
-        whole = whole && entry->inputs[i].data != NULL;
-        if (entry->inputs[i].data != NULL && inputs[i].size > 0) {
-            memcpy(entry->inputs[i].data, inputs[i].data, inputs[i].size);
-        }
-    }
-    if (whole) {
-        entry->state = COPIED;
-        pthread_cond_signal(&plans->changed);
-    } else {
-        forget_inputs(entry);
-    }
-}
-
 /* The plan's context for one call; NULL: the twin has to run. */
 static struct wpk_model_context *take(struct wpk_plans *plans, const struct end *inputs,
                                       struct entry **out)
@@ -488,7 +468,22 @@ static struct wpk_model_context *take(struct wpk_plans *plans, const struct end 
     struct entry *entry =
         wpk_buf_status(&shapes) == WPK_OK ? find_entry(plans, wpk_buf_text(&shapes)) : NULL;
     if (entry != NULL && entry->state == OPEN) {
-        copy_inputs(plans, entry, inputs);
+        /* Keep this call's inputs, on which the plan is tried. With the lock. */
+        bool whole = true;
+        for (size_t i = 0; i < plans->input_count; i++) {
+            entry->inputs[i] = inputs[i];
+            entry->inputs[i].data = aligned_alloc(64, (inputs[i].size + 64) / 64 * 64);
+            whole = whole && entry->inputs[i].data != NULL;
+            if (entry->inputs[i].data != NULL && inputs[i].size > 0) {
+                memcpy(entry->inputs[i].data, inputs[i].data, inputs[i].size);
+            }
+        }
+        if (whole) {
+            entry->state = COPIED;
+            pthread_cond_signal(&plans->changed);
+        } else {
+            forget_inputs(entry);
+        }
     } else if (entry != NULL && entry->state == SERVES) {
         context = entry->idle;
         entry->idle = NULL;

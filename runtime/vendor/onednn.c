@@ -345,20 +345,6 @@ struct wpk_vendor *wpk_vendor_share(struct wpk_vendor *self)
     return self;
 }
 
-static void close_operand(const struct wpk_onednn_library *lib, struct wpk_onednn_operand *operand)
-{
-    if (operand->conversion != NULL) {
-        lib->primitive_destroy(operand->conversion);
-    }
-    if (operand->outer != NULL) {
-        lib->memory_desc_destroy(operand->outer);
-    }
-    if (operand->wanted != NULL) {
-        lib->memory_desc_destroy(operand->wanted);
-    }
-    wpk_memory_give(operand->bytes);
-}
-
 void wpk_vendor_release(struct wpk_vendor *self)
 {
     if (self == NULL || __atomic_sub_fetch(&self->users, 1, __ATOMIC_ACQ_REL) > 0) {
@@ -366,7 +352,17 @@ void wpk_vendor_release(struct wpk_vendor *self)
     }
     const struct wpk_onednn_library *lib = &self->library;
     for (int role = 0; role < WPK_RECIPE_ROLE_COUNT; role++) {
-        close_operand(lib, &self->operand[role]);
+        struct wpk_onednn_operand *operand = &self->operand[role];
+        if (operand->conversion != NULL) {
+            lib->primitive_destroy(operand->conversion);
+        }
+        if (operand->outer != NULL) {
+            lib->memory_desc_destroy(operand->outer);
+        }
+        if (operand->wanted != NULL) {
+            lib->memory_desc_destroy(operand->wanted);
+        }
+        wpk_memory_give(operand->bytes);
     }
     if (self->primitive != NULL) {
         lib->primitive_destroy(self->primitive);

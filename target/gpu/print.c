@@ -43,19 +43,6 @@ static int kind_of(const struct wpk_c_kernel *k, int t)
     return role == WPK_ROLE_OUTPUT ? 1 : role == WPK_ROLE_LITERAL ? -1 : 0;
 }
 
-static void find_arguments(const struct wpk_c_kernel *k, struct wpk_cuda_plan *plan)
-{
-    plan->argument_count = 0;
-    for (int kind = 0; kind <= 2; kind++) {
-        for (int t = 0; t < k->program->tensor_count; t++) {
-            if (kind_of(k, t) == kind) {
-                plan->dtype[plan->argument_count] = k->program->tensors[t].dtype;
-                plan->argument[plan->argument_count++] = t;
-            }
-        }
-    }
-}
-
 static void check_tensors(struct wpk_c_kernel *k)
 {
     for (int t = 0; t < k->program->tensor_count; t++) {
@@ -293,7 +280,16 @@ static void print_pass(struct printer *p)
 static void print(struct printer *p)
 {
     struct wpk_c_kernel *k = p->k;
-    find_arguments(k, p->plan);
+    struct wpk_cuda_plan *plan = p->plan;
+    plan->argument_count = 0;
+    for (int kind = 0; kind <= 2; kind++) {
+        for (int t = 0; t < k->program->tensor_count; t++) {
+            if (kind_of(k, t) == kind) {
+                plan->dtype[plan->argument_count] = k->program->tensors[t].dtype;
+                plan->argument[plan->argument_count++] = t;
+            }
+        }
+    }
     check_tensors(k);
     k->surveying = true;
     print_pass(p);

@@ -30,27 +30,6 @@ static void declare_variable(struct wpk_halide_writer *w, const char *name)
     }
 }
 
-/* Every loop that is not a reduction's. */
-static void declare_variables(struct wpk_halide_writer *w)
-{
-    for (int s = 0; s < w->program->stage_count; s++) {
-        for (int a = 0; a < w->program->stages[s].rank; a++) {
-            declare_variable(w, w->program->stages[s].axes[a].name);
-        }
-    }
-    for (int i = 0; i < w->directives.count; i++) {
-        const struct wpk_directive *d = &w->directives.item[i];
-        bool makes = d->kind == WPK_DIRECTIVE_SPLIT || d->kind == WPK_DIRECTIVE_FUSE;
-        for (int k = 0; k < d->loop_count && makes; k++) {
-            if (!d->update ||
-                !wpk_halide_is_reduction_loop(w, &w->program->stages[d->stage], d->loop[k])) {
-                declare_variable(w, d->loop[k]);
-            }
-        }
-    }
-    wpk_buf_append_text(w->out, w->declared_count > 0 ? ";\n" : "");
-}
-
 static void declare_input(struct wpk_halide_writer *w, const struct wpk_tensor *t)
 {
     int64_t stride = 1;
@@ -318,7 +297,23 @@ static void put_program(struct wpk_halide_writer *w)
             declare_literal(w, tensor);
         }
     }
-    declare_variables(w);
+    /* Every loop that is not a reduction's. */
+    for (int s = 0; s < w->program->stage_count; s++) {
+        for (int a = 0; a < w->program->stages[s].rank; a++) {
+            declare_variable(w, w->program->stages[s].axes[a].name);
+        }
+    }
+    for (int i = 0; i < w->directives.count; i++) {
+        const struct wpk_directive *d = &w->directives.item[i];
+        bool makes = d->kind == WPK_DIRECTIVE_SPLIT || d->kind == WPK_DIRECTIVE_FUSE;
+        for (int k = 0; k < d->loop_count && makes; k++) {
+            if (!d->update ||
+                !wpk_halide_is_reduction_loop(w, &w->program->stages[d->stage], d->loop[k])) {
+                declare_variable(w, d->loop[k]);
+            }
+        }
+    }
+    wpk_buf_append_text(w->out, w->declared_count > 0 ? ";\n" : "");
     for (int s = 0; s < w->program->stage_count; s++) {
         define_stage(w, &w->program->stages[s]);
     }

@@ -268,27 +268,6 @@ static wpk_err obey_all(struct builder *builder)
     return err == WPK_ENOENT ? WPK_OK : err;
 }
 
-/* Kill what is past its deadline; returns how long the loop may sleep, -1 for ever. */
-static int enforce_deadlines(struct builder *builder)
-{
-    uint64_t now = wpk_clock_ns();
-    uint64_t next = UINT64_MAX;
-    for (int i = 0; i < CHILDREN_MAX; i++) {
-        struct child *child = &builder->children[i];
-        if (child->pid == 0 || child->stopped_ns > 0 || child->timed_out) {
-            continue;
-        }
-        uint64_t deadline = child->started_ns + child->timeout_ns;
-        if (now >= deadline) {
-            child->timed_out = true;
-            wpk_process_signal(child->pid, SIGKILL);
-        } else if (deadline - now < next) {
-            next = deadline - now;
-        }
-    }
-    return next == UINT64_MAX ? -1 : (int)(next / WPK_NS_PER_MS) + 1;
-}
-
 int wpk_builder_serve(const struct wpk_builder_options *options)
 {
     static struct builder builder;
@@ -298,7 +277,23 @@ int wpk_builder_serve(const struct wpk_builder_options *options)
     wpk_process_core_count(); /* look before anything is pinned */
     wpk_err err = WPK_ENGINE_SEND(&builder.channel, .kind = WPK_ENGINE_MESSAGE_READY);
     while (err == WPK_OK) {
-        int timeout_ms = enforce_deadlines(&builder);
+        /* Kill what is past its deadline; returns how long the loop may sleep, -1 for ever. */
+        uint64_t now = wpk_clock_ns();
+        uint64_t next = UINT64_MAX;
+        for (int i = 0; i < CHILDREN_MAX; i++) {
+            struct child *child = &builder.children[i];
+            if (child->pid == 0 || child->stopped_ns > 0 || child->timed_out) {
+                continue;
+            }
+            uint64_t deadline = child->started_ns + child->timeout_ns;
+            if (now >= deadline) {
+                child->timed_out = true;
+                wpk_process_signal(child->pid, SIGKILL);
+            } else if (deadline - now < next) {
+                next = deadline - now;
+            }
+        }
+        int timeout_ms = next == UINT64_MAX ? -1 : (int)(next / WPK_NS_PER_MS) + 1;
         struct pollfd polled[1 + CHILDREN_MAX] = {{.fd = builder.channel.fd, .events = POLLIN}};
         struct child *owner[1 + CHILDREN_MAX] = {NULL};
         nfds_t count = 1;

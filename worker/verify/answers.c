@@ -134,17 +134,6 @@ static wpk_err make_args(const struct wpk_program *program, const struct wpk_ans
     return err;
 }
 
-/* A value beyond the output's type counts in no error, like one beside a step. */
-static void mark_overflows(const struct wpk_program *program, int64_t count, const double *value,
-                           double *magnitude)
-{
-    double largest = wpk_accuracy_largest(program->tensors[wpk_program_output(program)].dtype);
-    for (int64_t i = 0; i < count; i++) {
-        bool beyond = isfinite(value[i]) && fabs(value[i]) > largest && magnitude[i] >= 0;
-        magnitude[i] = beyond ? fmax(magnitude[i], WPK_REFERENCE_STEP) : magnitude[i];
-    }
-}
-
 static wpk_err evaluate(const struct wpk_program *program, struct wpk_answers *answers, int draw,
                         struct wpk_accuracy_sums *sums, struct wpk_diag *diag)
 {
@@ -157,7 +146,13 @@ static wpk_err evaluate(const struct wpk_program *program, struct wpk_answers *a
         err = answers->whole ? wpk_reference_run(program, &args, value, magnitude, diag)
                              : wpk_reference_run_at(program, &args, answers->points, answers->count,
                                                     value, magnitude, diag);
-        mark_overflows(program, answers->count, value, magnitude);
+        /* A value beyond the output's type counts in no error, like one beside a step. */
+        int64_t count = answers->count;
+        double largest = wpk_accuracy_largest(program->tensors[wpk_program_output(program)].dtype);
+        for (int64_t i = 0; i < count; i++) {
+            bool beyond = isfinite(value[i]) && fabs(value[i]) > largest && magnitude[i] >= 0;
+            magnitude[i] = beyond ? fmax(magnitude[i], WPK_REFERENCE_STEP) : magnitude[i];
+        }
         if (err == WPK_OK) {
             err = evaluate_directly(program, &args, answers, draw, sums, diag);
         }
