@@ -4,7 +4,6 @@
 #include "common/format.h"
 #include "nest/reach.h"
 #include "search/candidate_nest.h"
-#include "search/feature_tree.h"
 #include "search/genes.h"
 #include "search/space_kind.h"
 

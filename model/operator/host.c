@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/operator/host.h"
+#include "model/operator/lower.h"
 
 #include "model/operator/operator.h"
 #include "schema/convert.h"

@@ -3,7 +3,6 @@
 
 #include "common/rng.h"
 #include "ir/reference/direct.h"
-#include "model/operator/host.h"
 #include "model/operator/loop.h"
 #include "model/operator/lower.h"
 #include "model/operator/operator.h"

@@ -4,7 +4,6 @@
 #include "ir/node.h"
 #include "model/operator/expand.h"
 #include "model/operator/expand_quantize.h"
-#include "model/operator/host.h"
 #include "model/operator/inference.h"
 #include "model/operator/loop.h"
 #include "model/operator/lower.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/operator/affine.h"
+#include "model/operator/mapping.h"
 
 #include "model/operator/operator.h"
 

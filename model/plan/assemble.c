@@ -5,8 +5,8 @@
 
 #include "common/crypto.h"
 #include "ir/cost.h"
-#include "model/operator/host.h"
 #include "model/operator/loop.h"
+#include "model/operator/lower.h"
 
 #include <limits.h>
 #include <stdio.h>

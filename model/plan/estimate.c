@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/plan/estimate.h"
+#include "model/plan/tune.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,7 +5,6 @@
 #include "common/format.h"
 #include "common/fs.h"
 #include "model/plan/check_plan.h"
-#include "model/plan/estimate.h"
 #include "schema/draw.h"
 
 #include <stdio.h>

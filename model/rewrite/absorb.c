@@ -4,8 +4,8 @@
  * reached. The equations decide, whatever the nodes are called. */
 #include "model/rewrite/rewrite.h"
 
-#include "model/operator/affine.h"
 #include "model/operator/lower.h"
+#include "model/operator/mapping.h"
 
 #include <float.h>
 #include <math.h>

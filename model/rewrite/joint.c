@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/rewrite/rewrite.h"
 
-#include "model/operator/affine.h"
+#include "model/operator/mapping.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -13,7 +13,6 @@
 #include "common/format.h"
 #include "search/mask.h"
 #include "search/model/prior.h"
-#include "search/model/rl_network.h"
 #include "search/strategy/model.h"
 #include "search/strategy/strategies.h"
 
