@@ -220,20 +220,24 @@ int wpk_compose_operator(struct wpk_compose *c, const char *domain, const char *
         copies[i] = attributes[i];
     }
     ends[count] = output;
-    const struct wpk_graph_node node = {.op = op,
-                                        .name = name != NULL ? name : "",
-                                        .domain = domain,
-                                        .inputs = ends,
-                                        .input_count = count,
-                                        .outputs = ends + count,
-                                        .output_count = 1,
-                                        .part_count = 1,
-                                        .attributes = copies,
-                                        .attribute_count = attribute_count,
-                                        .loop = c->loop,
-                                        .times = c->loop > 0 ? c->times : 0};
-    c->graph->values[output].writer = c->graph->node_count;
-    c->err = wpk_graph_add_node(c->graph, &node);
+    struct wpk_graph_node node = {.op = op,
+                                  .name = name != NULL ? name : "",
+                                  .domain = domain,
+                                  .inputs = ends,
+                                  .input_count = count,
+                                  .outputs = ends + count,
+                                  .output_count = 1,
+                                  .part_count = 1,
+                                  .attributes = copies,
+                                  .attribute_count = attribute_count,
+                                  .loop = c->loop,
+                                  .times = c->loop > 0 ? c->times : 0};
+    if (c->to != NULL) {
+        c->err = c->to->add(c->graph, &node, c->to->context);
+    } else {
+        c->graph->values[output].writer = c->graph->node_count;
+        c->err = wpk_graph_add_node(c->graph, &node);
+    }
     return output;
 }
 

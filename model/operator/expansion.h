@@ -18,7 +18,9 @@ struct wpk_compose {
     const char *name; /* of the node that the appended ones are for */
     int loop;         /* of which nodes are appended (loop.h); 0: none */
     int64_t times;    /* its iterations */
-    wpk_err err;      /* WPK_ENOSPC, WPK_ENOMEM */
+    wpk_err err;      /* WPK_ENOSPC, WPK_ENOMEM, those of `to` */
+    const struct wpk_unroll
+        *to; /* appends the nodes (loop.h); NULL: they are appended as they are */
 };
 
 /* "NAME.PART", in the graph's arena. */
