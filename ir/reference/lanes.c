@@ -174,10 +174,36 @@ void wpk_lanes_unary(enum wpk_unary op, int count, struct wpk_lanes a, double *v
     }
 }
 
-static void arithmetic(enum wpk_binary op, bool is_float, int count, struct wpk_lanes a,
-                       struct wpk_lanes b, double *restrict value, double *restrict magnitude)
+static void compare(enum wpk_binary op, int count, const double *restrict x,
+                    const double *restrict y, double *restrict value)
+{
+    switch (op) {
+    case WPK_BINARY_LT:
+        EACH(x[i] < y[i] ? 1.0 : 0.0)
+        break;
+    case WPK_BINARY_LE:
+        EACH(x[i] <= y[i] ? 1.0 : 0.0)
+        break;
+    case WPK_BINARY_EQ:
+        EACH(x[i] == y[i] ? 1.0 : 0.0)
+        break;
+    case WPK_BINARY_NE:
+        EACH(x[i] != y[i] ? 1.0 : 0.0)
+        break;
+    case WPK_BINARY_AND:
+        EACH(x[i] != 0.0 && y[i] != 0.0 ? 1.0 : 0.0)
+        break;
+    default:
+        WPK_ASSERT(op == WPK_BINARY_OR);
+        EACH(x[i] != 0.0 || y[i] != 0.0 ? 1.0 : 0.0)
+    }
+}
+
+void wpk_lanes_binary(enum wpk_binary op, enum wpk_dtype dtype, int count, struct wpk_lanes a,
+                      struct wpk_lanes b, double *restrict value, double *restrict magnitude)
 {
     const double *x = a.value, *y = b.value, *mx = a.magnitude, *my = b.magnitude;
+    bool is_float = wpk_dtype_is_float(dtype);
     switch (op) {
     case WPK_BINARY_ADD:
         EACH(x[i] + y[i])
@@ -208,62 +234,17 @@ static void arithmetic(enum wpk_binary op, bool is_float, int count, struct wpk_
         EACH(is_float ? pow(x[i], y[i]) : trunc(pow(x[i], y[i])))
         EACH_MAGNITUDE(pow_magnitude(x[i], y[i], value[i], mx[i], my[i]))
         break;
-    default:
-        WPK_ASSERT(op < WPK_BINARY_LT);
-    }
-}
-
-static void comparison(enum wpk_binary op, int count, const double *restrict x,
-                       const double *restrict y, double *restrict value)
-{
-    switch (op) {
-    case WPK_BINARY_LT:
-        EACH(x[i] < y[i] ? 1.0 : 0.0)
-        break;
-    case WPK_BINARY_LE:
-        EACH(x[i] <= y[i] ? 1.0 : 0.0)
-        break;
-    case WPK_BINARY_EQ:
-        EACH(x[i] == y[i] ? 1.0 : 0.0)
-        break;
-    case WPK_BINARY_NE:
-        EACH(x[i] != y[i] ? 1.0 : 0.0)
-        break;
-    case WPK_BINARY_AND:
-        EACH(x[i] != 0.0 && y[i] != 0.0 ? 1.0 : 0.0)
-        break;
-    case WPK_BINARY_OR:
-        EACH(x[i] != 0.0 || y[i] != 0.0 ? 1.0 : 0.0)
-        break;
-    default:
-        WPK_ASSERT(op >= WPK_BINARY_LT);
-    }
-}
-
-void wpk_lanes_binary(enum wpk_binary op, enum wpk_dtype dtype, int count, struct wpk_lanes a,
-                      struct wpk_lanes b, double *value, double *magnitude)
-{
-    const double *x = a.value, *y = b.value;
-    switch (op) {
     case WPK_BINARY_MIN:
         EACH(x[i] < y[i] || x[i] != x[i] ? x[i] : y[i])
-        EACH_MAGNITUDE(fmax(a.magnitude[i], b.magnitude[i]))
+        EACH_MAGNITUDE(fmax(mx[i], my[i]))
         break;
     case WPK_BINARY_MAX:
         EACH(x[i] > y[i] || x[i] != x[i] ? x[i] : y[i])
-        EACH_MAGNITUDE(fmax(a.magnitude[i], b.magnitude[i]))
-        break;
-    case WPK_BINARY_LT:
-    case WPK_BINARY_LE:
-    case WPK_BINARY_EQ:
-    case WPK_BINARY_NE:
-    case WPK_BINARY_AND:
-    case WPK_BINARY_OR:
-        comparison(op, count, x, y, value);
-        EACH_MAGNITUDE(value[i])
+        EACH_MAGNITUDE(fmax(mx[i], my[i]))
         break;
     default:
-        arithmetic(op, wpk_dtype_is_float(dtype), count, a, b, value, magnitude);
+        compare(op, count, x, y, value);
+        EACH_MAGNITUDE(value[i])
     }
 }
 

@@ -20,13 +20,6 @@ int64_t wpk_region_set_dense(struct wpk_region *region, int rank)
 
 /* ---- instructions */
 
-static void fill(double *to, double value, int count)
-{
-    for (int i = 0; i < count; i++) {
-        to[i] = value;
-    }
-}
-
 static struct wpk_lanes lanes_of(const struct wpk_tape *tape, int slot)
 {
     if (slot < 0) {
@@ -41,9 +34,9 @@ static void execute_simple(const struct wpk_tape *tape, const struct wpk_tape_in
     if (ins->kind == WPK_TAPE_BROADCAST) {
         struct wpk_lanes from = lanes_of(tape, ins->arg[0]);
         /* All of them: it may have been hoisted out of the loop that sets how many are in use. */
-        fill(slot->value_own, from.value[0], tape->lanes_most);
+        wpk_tape_fill(slot->value_own, from.value[0], tape->lanes_most);
         if (tape->with_magnitude) {
-            fill(slot->magnitude_own, from.magnitude[0], tape->lanes_most);
+            wpk_tape_fill(slot->magnitude_own, from.magnitude[0], tape->lanes_most);
         }
         return;
     }
@@ -267,9 +260,9 @@ static void run_point(struct wpk_tape *tape)
         }
         /* Lanes that one output point, or one row of them, accumulates in. */
         int lanes = wpk_order_lane_is_reduced(tape) ? tape->lanes_most : tape->lanes;
-        fill(tape->sum, identity, lanes);
+        wpk_tape_fill(tape->sum, identity, lanes);
         if (tape->with_magnitude) {
-            fill(tape->sum_magnitude, reduction == WPK_REDUCE_PROD ? 1.0 : 0.0, lanes);
+            wpk_tape_fill(tape->sum_magnitude, reduction == WPK_REDUCE_PROD ? 1.0 : 0.0, lanes);
         }
     }
     run_loops(tape, tape->output_loops);

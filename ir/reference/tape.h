@@ -157,6 +157,13 @@ struct wpk_tape {
     int64_t term_stride[WPK_AXES_MAX]; /* in `terms`, of the reduction axes */
 };
 
+static inline void wpk_tape_fill(double *to, double value, int count)
+{
+    for (int i = 0; i < count; i++) {
+        to[i] = value;
+    }
+}
+
 /* True if lanes are points of a reduction axis. */
 static inline bool wpk_order_lane_is_reduced(const struct wpk_tape *tape)
 {
