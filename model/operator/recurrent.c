@@ -47,6 +47,13 @@ struct weights {
     const struct wpk_activation_function *functions;
 };
 
+/* The part of a value that is a direction's, along `axis`. */
+static int of_direction(struct recurrent *r, int value, int axis, int64_t direction)
+{
+    return r->directions > 1 ? wpk_compose_slice(r->to, value, axis, direction, direction + 1)
+                             : value;
+}
+
 /* An operand [directions, rows, ...] becomes its rows [first, first + count) of a direction. */
 static int part_of(struct recurrent *r, int input, int64_t direction, int64_t first, int64_t count)
 {
@@ -64,8 +71,7 @@ static int part_of(struct recurrent *r, int input, int64_t direction, int64_t fi
         return wpk_compose_constant(r->to, WPK_F32, whole.rank - 1, extent,
                                     (const char *)whole.data + at);
     }
-    int part =
-        r->directions > 1 ? wpk_compose_slice(r->to, value, 0, direction, direction + 1) : value;
+    int part = of_direction(r, value, 0, direction);
     part = count < whole.extent[1] ? wpk_compose_slice(r->to, part, 1, first, first + count) : part;
     return wpk_compose_reshape(r->to, part, "", whole.rank - 1, extent, -1);
 }
@@ -120,11 +126,8 @@ static int add(struct recurrent *r, int x, int y)
 static int direction_of(struct recurrent *r, int input, int64_t direction, int rank,
                         const int64_t *extent)
 {
-    int value = r->e->node->inputs[input];
-
-    value =
-        r->directions > 1 ? wpk_compose_slice(r->to, value, 0, direction, direction + 1) : value;
-    return wpk_compose_reshape(r->to, value, "", rank, extent, -1);
+    return wpk_compose_reshape(r->to, of_direction(r, r->e->node->inputs[input], 0, direction), "",
+                               rank, extent, -1);
 }
 
 /* Elements of a direction's scale or zero point; 0: it is left out. */
@@ -284,10 +287,7 @@ static int initial(struct recurrent *r, int input, int64_t direction)
         r->to->err = zeros == NULL && r->to->err == WPK_OK ? WPK_ENOMEM : r->to->err;
         return wpk_compose_constant(r->to, WPK_F32, 2, extent, zeros);
     }
-    int axis = r->is_batch_first ? 1 : 0;
-    int whole = r->e->node->inputs[input];
-    int part =
-        r->directions > 1 ? wpk_compose_slice(r->to, whole, axis, direction, direction + 1) : whole;
+    int part = of_direction(r, r->e->node->inputs[input], r->is_batch_first ? 1 : 0, direction);
     return wpk_compose_reshape(r->to, part, "", 2, extent, -1);
 }
 
