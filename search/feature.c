@@ -389,27 +389,6 @@ static void put(struct writer *w, double x)
     w->out[w->count++] = x;
 }
 
-static void put_whole(struct writer *w, const struct wpk_features *f)
-{
-    put(w, log_of(f->flops));
-    put(w, f->recomputed);
-    put(w, log_of(f->arithmetic));
-    put(w, log_of(f->loads));
-    put(w, log_of(f->stores));
-    put(w, f->loads_per_multiply_add);
-    put(w, f->accumulators);
-    for (int i = 0; i < WPK_CACHES; i++) {
-        put(w, log_of(f->footprint_bytes[i]));
-        put(w, log_of(f->traffic_bytes[i]));
-    }
-    put(w, log_of(f->bytes));
-    put(w, f->tails);
-    put(w, f->parallel);
-    put(w, f->balance);
-    put(w, log_of(f->statements));
-    put(w, f->body_count);
-}
-
 /* The body that most instructions are in. */
 static void put_body(struct writer *w, const struct wpk_features *f)
 {
@@ -488,7 +467,23 @@ wpk_err wpk_space_features(const struct wpk_space *space, const struct wpk_candi
     put(&w, wpk_genes_back_end(variant, candidate));
     put(&w, nest.entry_count);
     put(&w, copies);
-    put_whole(&w, &features);
+    put(&w, log_of(features.flops));
+    put(&w, features.recomputed);
+    put(&w, log_of(features.arithmetic));
+    put(&w, log_of(features.loads));
+    put(&w, log_of(features.stores));
+    put(&w, features.loads_per_multiply_add);
+    put(&w, features.accumulators);
+    for (int i = 0; i < WPK_CACHES; i++) {
+        put(&w, log_of(features.footprint_bytes[i]));
+        put(&w, log_of(features.traffic_bytes[i]));
+    }
+    put(&w, log_of(features.bytes));
+    put(&w, features.tails);
+    put(&w, features.parallel);
+    put(&w, features.balance);
+    put(&w, log_of(features.statements));
+    put(&w, features.body_count);
     put_body(&w, &features);
     return WPK_OK;
 }

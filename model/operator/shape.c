@@ -351,16 +351,6 @@ static bool is_dead(const struct wpk_graph *graph, const struct wpk_graph_node *
     return dead;
 }
 
-static void bury(struct wpk_graph *graph, const struct wpk_graph_node *node)
-{
-    for (int i = 0; i < node->output_count; i++) {
-        if (node->outputs[i] >= 0) {
-            graph->values[node->outputs[i]].is_dead = true;
-            graph->values[node->outputs[i]].writer = -1;
-        }
-    }
-}
-
 /* The value of the branch that is taken, or a Where between both. */
 static void choose(struct wpk_graph *graph, struct wpk_graph_node *node, struct problems *problems)
 {
@@ -479,7 +469,12 @@ static wpk_err infer_added(struct wpk_graph *graph, struct wpk_graph_node *node,
     wpk_err err = WPK_OK;
 
     if (is_dead(graph, node)) {
-        bury(graph, node);
+        for (int i = 0; i < node->output_count; i++) {
+            if (node->outputs[i] >= 0) {
+                graph->values[node->outputs[i]].is_dead = true;
+                graph->values[node->outputs[i]].writer = -1;
+            }
+        }
         return WPK_OK;
     }
     node->guard = NULL;

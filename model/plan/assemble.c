@@ -501,11 +501,11 @@ static wpk_err add_kernel(struct file *file, const struct wpk_assemble_parts *pa
     return err;
 }
 
-static wpk_err file_init(struct file *file, const struct wpk_assemble_parts *parts)
+static wpk_err assemble(struct file *file, const struct wpk_assemble_parts *parts,
+                        struct wpk_diag *diag)
 {
     struct wpk_model_plan *plan = &file->plan;
     size_t values = 0;
-
     for (int s = 0; s < parts->shape_count; s++) {
         values += (size_t)parts->shapes[s].graph.value_count;
     }
@@ -519,14 +519,9 @@ static wpk_err file_init(struct file *file, const struct wpk_assemble_parts *par
     plan->kernel_count = parts->kernel_count;
     plan->shape_count = parts->shape_count;
     snprintf(plan->device, sizeof(plan->device), "%s", parts->device);
-    return file->constants != NULL && plan->kernels != NULL && plan->shapes != NULL ? WPK_OK
-                                                                                    : WPK_ENOMEM;
-}
-
-static wpk_err assemble(struct file *file, const struct wpk_assemble_parts *parts,
-                        struct wpk_diag *diag)
-{
-    wpk_err err = file_init(file, parts);
+    wpk_err err = file->constants != NULL && plan->kernels != NULL && plan->shapes != NULL
+                      ? WPK_OK
+                      : WPK_ENOMEM;
 
     for (int k = 0; err == WPK_OK && k < parts->kernel_count; k++) {
         err = add_kernel(file, parts, k, diag);

@@ -312,8 +312,17 @@ static char *get_owned(struct wpk_json_reader *r, const char *key)
     return copy;
 }
 
-static void get_needs(struct wpk_json_reader *r, struct wpk_manifest_needs *needs)
+static void get_manifest(struct wpk_json_reader *r, struct wpk_manifest *m)
 {
+    WPK_JSON_ALLOW(r, "abi", "op", "fingerprint", "needs", "threads", "inputs", "constants",
+                   "outputs", "prepared", "main", "prepare", "in_place", "indices", "algorithm",
+                   "candidate", "schedule", "versions");
+    m->op = get_owned(r, "op");
+    wpk_json_get_copy(r, "fingerprint", m->fingerprint, sizeof(m->fingerprint));
+    if (!wpk_crypto_hex_valid(m->fingerprint, sizeof(m->fingerprint) / 2)) {
+        wpk_json_fail(r, "fingerprint", WPK_EINVAL, "not a SHA-256 in hexadecimal");
+    }
+    struct wpk_manifest_needs *needs = &m->needs;
     wpk_json_enter(r, "needs");
     needs->cuda = wpk_json_get_choice(r, "kind", kinds, 2) == 1;
     if (needs->cuda) {
@@ -325,19 +334,6 @@ static void get_needs(struct wpk_json_reader *r, struct wpk_manifest_needs *need
         needs->flags = wpk_cpu_flags_get(r, "flags");
     }
     wpk_json_leave(r);
-}
-
-static void get_manifest(struct wpk_json_reader *r, struct wpk_manifest *m)
-{
-    WPK_JSON_ALLOW(r, "abi", "op", "fingerprint", "needs", "threads", "inputs", "constants",
-                   "outputs", "prepared", "main", "prepare", "in_place", "indices", "algorithm",
-                   "candidate", "schedule", "versions");
-    m->op = get_owned(r, "op");
-    wpk_json_get_copy(r, "fingerprint", m->fingerprint, sizeof(m->fingerprint));
-    if (!wpk_crypto_hex_valid(m->fingerprint, sizeof(m->fingerprint) / 2)) {
-        wpk_json_fail(r, "fingerprint", WPK_EINVAL, "not a SHA-256 in hexadecimal");
-    }
-    get_needs(r, &m->needs);
     m->threads = (int)wpk_json_get_int(r, "threads", 1, 1024);
     get_tensors(r, "inputs", m, m->inputs, &m->input_count);
     get_tensors(r, "constants", m, m->constants, &m->constant_count);

@@ -422,13 +422,15 @@ wpk_err wpk_model_profile(struct wpk_model_context *context, const struct wpk_te
                &(struct watching){.step_ns = step_ns});
 }
 
-/* Fill the arena with NaN, but for the borders. */
-static wpk_err poison(struct wpk_model_context *context)
+wpk_err wpk_model_watch(struct wpk_model_context *context, const struct wpk_tensor_data *inputs,
+                        size_t input_count, const struct wpk_tensor_data *outputs,
+                        size_t output_count, wpk_model_watcher watcher, void *user)
 {
     const struct wpk_model_plan_shape *plan = context->shape->plan;
     struct step_data all = {.border_count = 0};
     wpk_err err = WPK_OK;
 
+    /* Fill the arena with NaN, but for the borders. */
     for (int v = 0; err == WPK_OK && v < plan->value_count; v++) {
         const struct wpk_model_plan_value *value = &plan->values[v];
         if (value->place == WPK_MODEL_PLAN_ARENA && wpk_tensor_padding(&value->type, NULL, 0) > 0) {
@@ -442,14 +444,6 @@ static wpk_err poison(struct wpk_model_context *context)
         memset(context->arena + all.borders[i].offset, 0, all.borders[i].size);
     }
     free(all.borders);
-    return err;
-}
-
-wpk_err wpk_model_watch(struct wpk_model_context *context, const struct wpk_tensor_data *inputs,
-                        size_t input_count, const struct wpk_tensor_data *outputs,
-                        size_t output_count, wpk_model_watcher watcher, void *user)
-{
-    wpk_err err = poison(context);
 
     return err == WPK_OK ? run(context, inputs, input_count, outputs, output_count,
                                &(struct watching){.watcher = watcher, .user = user})

@@ -66,28 +66,6 @@ static wpk_err set_up(struct wpk_engine *engine, const struct wpk_engine_options
     return err;
 }
 
-static struct wpk_engine_options complete(const struct wpk_engine_options *options, int core_count)
-{
-    struct wpk_engine_options full = *options;
-    full.build_timeout_ms =
-        options->build_timeout_ms ? options->build_timeout_ms : BUILD_TIMEOUT_MS_DEFAULT;
-    full.run_timeout_ms =
-        options->run_timeout_ms ? options->run_timeout_ms : RUN_TIMEOUT_MS_DEFAULT;
-    full.memory_bytes_max =
-        options->memory_bytes_max ? options->memory_bytes_max : MEMORY_BYTES_DEFAULT;
-    full.run_memory_bytes_max = full.memory_bytes_max;
-    if (wpk_device_is_emulated(&options->device) && options->run_timeout_ms == 0) {
-        full.run_timeout_ms *= EMULATED_TIMES;
-    }
-    if (wpk_device_is_cuda(&options->device)) {
-        full.run_memory_bytes_max = 0; /* drivers reserve terabytes of addresses */
-    }
-    if (full.builder_count <= 0 || full.builder_count > core_count) {
-        full.builder_count = core_count;
-    }
-    return full;
-}
-
 /* Engines of one machine that time on one device have one lock. Of a GPU the instance's last part
  * is its UUID. */
 static const char *lock_name(const struct wpk_device *device)
@@ -110,7 +88,24 @@ wpk_err wpk_engine_open(const struct wpk_engine_options *options, struct wpk_eng
     engine->builder.process.channel.fd = -1;
     engine->runner.process.channel.fd = -1;
     engine->core_count = wpk_process_core_count();
-    engine->options = complete(options, engine->core_count);
+    struct wpk_engine_options *full = &engine->options;
+    *full = *options;
+    full->build_timeout_ms =
+        options->build_timeout_ms ? options->build_timeout_ms : BUILD_TIMEOUT_MS_DEFAULT;
+    full->run_timeout_ms =
+        options->run_timeout_ms ? options->run_timeout_ms : RUN_TIMEOUT_MS_DEFAULT;
+    full->memory_bytes_max =
+        options->memory_bytes_max ? options->memory_bytes_max : MEMORY_BYTES_DEFAULT;
+    full->run_memory_bytes_max = full->memory_bytes_max;
+    if (wpk_device_is_emulated(&options->device) && options->run_timeout_ms == 0) {
+        full->run_timeout_ms *= EMULATED_TIMES;
+    }
+    if (wpk_device_is_cuda(&options->device)) {
+        full->run_memory_bytes_max = 0; /* drivers reserve terabytes of addresses */
+    }
+    if (full->builder_count <= 0 || full->builder_count > engine->core_count) {
+        full->builder_count = engine->core_count;
+    }
     wpk_device_lock_init(&engine->device, lock_name(&engine->options.device));
     engine->slot_count = engine->options.builder_count;
     wpk_planner_init(&engine->planner, &options->device);
