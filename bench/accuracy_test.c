@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/accuracy.h"
 
-#include "ir/notation/shorthand.h"
+#include "ir/notation/definition.h"
 #include "ir/reference/direct.h"
 
 #include <math.h>

@@ -11,13 +11,11 @@
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "ir/notation/definition.h"
-#include "nest/prepare.h"
+#include "nest/schedule.h"
 #include "schema/accuracy.h"
 #include "search/prune.h"
 #include "target/codegen.h"
-#include "target/emit.h"
 #include "target/halide/halide.h"
-#include "target/lower.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -18,8 +18,8 @@
 #include "bench/usage.h"
 #include "common/clock.h"
 #include "common/fs.h"
+#include "search/strategy/model.h"
 #include "search/strategy/seen.h"
-#include "search/strategy/teach.h"
 
 #include <inttypes.h>
 #include <math.h>

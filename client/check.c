@@ -8,7 +8,7 @@
 #include "common/format.h"
 #include "common/json.h"
 #include "common/machine.h"
-#include "ir/canonical/fingerprint.h"
+#include "ir/canonical/canonical.h"
 #include "ir/cost.h"
 #include "ir/instruction/instruction.h"
 #include "ir/notation/definition.h"

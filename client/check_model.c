@@ -9,9 +9,9 @@
 #include "ir/instruction/instruction.h"
 #include "model/operator/loop.h"
 #include "model/operator/lower.h"
-#include "model/operator/precision.h"
-#include "model/plan/estimate.h"
+#include "model/operator/shape.h"
 #include "model/plan/model_file.h"
+#include "model/plan/tune.h"
 
 #include <stdio.h>
 #include <stdlib.h>

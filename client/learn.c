@@ -11,7 +11,7 @@
 #include "common/fs.h"
 #include "common/json.h"
 #include "ir/notation/notation.h"
-#include "search/strategy/teach.h"
+#include "search/strategy/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,7 +10,6 @@
 #include "common/json.h"
 #include "common/suggest.h"
 #include "ir/canonical/canonical.h"
-#include "ir/canonical/fingerprint.h"
 #include "ir/notation/definition.h"
 #include "ir/reference/check.h"
 #include "model/plan/model_file.h"

@@ -6,7 +6,7 @@
 #include "ir/notation/notation.h"
 #include "schema/job.h"
 #include "search/transfer.h"
-#include "target/lower.h"
+#include "target/codegen.h"
 
 #include <stdlib.h>
 #include <string.h>

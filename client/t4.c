@@ -5,7 +5,7 @@
 #include "common/format.h"
 #include "common/fs.h"
 #include "common/json.h"
-#include "ir/canonical/fingerprint.h"
+#include "ir/canonical/canonical.h"
 #include "ir/notation/definition.h"
 #include "schema/record.h"
 #include "search/space_kind.h"

@@ -6,45 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double axis_product(const struct wpk_stage *stage, int from, int to)
-{
-    double product = 1.0;
-    for (int a = from; a < to; a++) {
-        product *= (double)stage->axes[a].extent;
-    }
-    return product;
-}
-
 /* Operations in one evaluation of the expression, each distinct node once; casts, loads and what
  * computes their indices are free. `seen` may be NULL: then a shared node counts once per path. */
 static double count_operations(const struct wpk_program *program, int node, bool *seen)
 {
     const struct wpk_node *n = &program->nodes[node];
-    int arg_count = 0;
-    switch (n->kind) {
-    case WPK_NODE_LITERAL:
-    case WPK_NODE_AXIS:
-    case WPK_NODE_LOAD:
+    if (n->arg[0] < 0 || (seen != NULL && seen[node])) {
         return 0.0;
-    case WPK_NODE_UNARY:
-    case WPK_NODE_CAST:
-        arg_count = 1;
-        break;
-    case WPK_NODE_BINARY:
-        arg_count = 2;
-        break;
-    case WPK_NODE_SELECT:
-        arg_count = 3;
-        break;
     }
     if (seen != NULL) {
-        if (seen[node]) {
-            return 0.0;
-        }
         seen[node] = true;
     }
     double count = n->kind == WPK_NODE_CAST ? 0.0 : 1.0;
-    for (int i = 0; i < arg_count; i++) {
+    for (int i = 0; i < 3 && n->arg[i] >= 0; i++) {
         count += count_operations(program, n->arg[i], seen);
     }
     return count;
@@ -55,7 +29,7 @@ void wpk_stage_cost(const struct wpk_program *program, int stage_index, struct w
     const struct wpk_stage *stage = &program->stages[stage_index];
     const struct wpk_tensor *output = &program->tensors[stage->output];
     bool reduces = stage->reduction != WPK_REDUCE_NONE;
-    double iterations = axis_product(stage, 0, stage->axis_count);
+    double iterations = wpk_stage_points(stage);
     double bytes = (double)wpk_tensor_elements(output) * (double)wpk_dtype_size(output->dtype);
     /* Without memory for it the count is an upper bound, which beats failing. */
     bool *seen = calloc((size_t)program->node_count + 1, sizeof *seen);
@@ -74,15 +48,7 @@ struct reading {
     const struct wpk_stage *stage;
     int tensor;
     double elements;
-    unsigned axes; /* of one load */
 };
-
-static void mark_axis(const struct wpk_program *program, int node, void *user)
-{
-    struct reading *reading = user;
-    bool is_axis = program->nodes[node].kind == WPK_NODE_AXIS;
-    reading->axes |= is_axis ? 1U << program->nodes[node].axis : 0;
-}
 
 /* A load at indices that are data reads an element at each point of its axes, others read all. */
 static void add_load(const struct wpk_program *program, int node, void *user)
@@ -93,10 +59,10 @@ static void add_load(const struct wpk_program *program, int node, void *user)
         return;
     }
     double elements = wpk_load_gathers(program, load) ? 1 : (double)WPK_ELEMENTS_MAX;
-    reading->axes = 0;
-    wpk_node_walk(program, node, true, mark_axis, reading);
+    bool axes[WPK_AXES_MAX] = {false};
+    wpk_node_walk(program, node, true, wpk_node_mark_axis, axes);
     for (int a = 0; a < reading->stage->axis_count; a++) {
-        elements *= (reading->axes >> a & 1) != 0 ? (double)reading->stage->axes[a].extent : 1;
+        elements *= axes[a] ? (double)reading->stage->axes[a].extent : 1;
     }
     reading->elements += elements;
 }

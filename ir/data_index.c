@@ -136,22 +136,6 @@ static bool is_same(const struct wpk_index_bound *a, const struct wpk_index_boun
     return same;
 }
 
-/* Elements that are read twice have the narrower bound. */
-static void add_bound(struct finding *f, const struct wpk_index_bound *bound)
-{
-    int i = 0;
-
-    while (i < f->count && !is_same(&f->out[i], bound)) {
-        i++;
-    }
-    if (i == f->count && f->count < WPK_INDEX_BOUNDS_MAX) {
-        f->out[f->count++] = *bound;
-    } else if (i < f->count) {
-        f->out[i].low = bound->low > f->out[i].low ? bound->low : f->out[i].low;
-        f->out[i].high = bound->high < f->out[i].high ? bound->high : f->out[i].high;
-    }
-}
-
 /* Let the value that an element of the tensor makes of the index be in [low, high]. */
 static void limit(const struct wpk_program *program, struct finding *f, int index, int64_t low,
                   int64_t high)
@@ -170,7 +154,17 @@ static void limit(const struct wpk_program *program, struct finding *f, int inde
         find_elements(program, f->stage, index, &bound);
         bound.low = low;
         bound.high = high;
-        add_bound(f, &bound);
+        /* Elements that are read twice have the narrower bound. */
+        int i = 0;
+        while (i < f->count && !is_same(&f->out[i], &bound)) {
+            i++;
+        }
+        if (i == f->count && f->count < WPK_INDEX_BOUNDS_MAX) {
+            f->out[f->count++] = bound;
+        } else if (i < f->count) {
+            f->out[i].low = bound.low > f->out[i].low ? bound.low : f->out[i].low;
+            f->out[i].high = bound.high < f->out[i].high ? bound.high : f->out[i].high;
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 /* From the last stage to the first, and from each expression to its operands: the domain that a
  * node needs follows from those of the nodes that use it. */
 #include "ir/data_index.h"
+#include "ir/node.h"
 
 #include <math.h>
 
@@ -32,11 +33,10 @@ struct finding {
 static bool find_known(const struct finding *f, int node, struct wpk_domain *out)
 {
     const struct wpk_node *n = &f->program->nodes[node];
-    double value = wpk_dtype_is_float(n->dtype) ? n->value : (double)n->integer;
 
     switch (n->kind) {
     case WPK_NODE_LITERAL:
-        *out = (struct wpk_domain){value, value};
+        *out = (struct wpk_domain){wpk_node_number(n), wpk_node_number(n)};
         return true;
     case WPK_NODE_AXIS:
         *out = (struct wpk_domain){0, (double)f->stage->axes[n->axis].extent - 1};
@@ -294,21 +294,15 @@ static struct wpk_domain of_terms(enum wpk_reduction reduction, struct wpk_domai
     }
 }
 
-/* Indices that are data lie inside their axes. */
-static void need_indices(const struct wpk_program *program, struct wpk_domain *tensors)
+void wpk_domain_find(const struct wpk_program *program, struct wpk_domain *tensors)
 {
+    /* Indices that are data lie inside their axes. */
     int64_t low, high;
-
     for (int t = 0; t < program->tensor_count; t++) {
         if (wpk_index_bound(program, t, &low, &high)) {
             wpk_domain_narrow(&tensors[t], between((double)low, (double)high));
         }
     }
-}
-
-void wpk_domain_find(const struct wpk_program *program, struct wpk_domain *tensors)
-{
-    need_indices(program, tensors);
     for (int s = program->stage_count - 1; s >= 0; s--) {
         const struct wpk_stage *stage = &program->stages[s];
         const struct finding f = {program, stage, tensors};

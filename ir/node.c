@@ -110,15 +110,15 @@ int wpk_node_load(struct wpk_program *program, int tensor, const int *index, int
 
 /* ---- folding */
 
-static double literal_value(const struct wpk_node *node)
+double wpk_node_number(const struct wpk_node *literal)
 {
-    return wpk_dtype_is_float(node->dtype) ? node->value : (double)node->integer;
+    return wpk_dtype_is_float(literal->dtype) ? literal->value : (double)literal->integer;
 }
 
 static bool is_value(const struct wpk_program *program, int id, double value)
 {
     const struct wpk_node *node = node_at(program, id);
-    return node->kind == WPK_NODE_LITERAL && literal_value(node) == value;
+    return node->kind == WPK_NODE_LITERAL && wpk_node_number(node) == value;
 }
 
 static int64_t floor_div(int64_t a, int64_t b)
@@ -225,10 +225,10 @@ static int fold_binary(struct wpk_program *program, enum wpk_binary op, int a, i
         return -2;
     }
     /* i64 literals beyond 2^53 do not compare as doubles */
-    bool exact = fabs(literal_value(&x)) < 0x1p53 && fabs(literal_value(&y)) < 0x1p53;
+    bool exact = fabs(wpk_node_number(&x)) < 0x1p53 && fabs(wpk_node_number(&y)) < 0x1p53;
     bool truth;
     if ((wpk_dtype_is_float(x.dtype) || exact) &&
-        fold_comparison(op, literal_value(&x), literal_value(&y), &truth)) {
+        fold_comparison(op, wpk_node_number(&x), wpk_node_number(&y), &truth)) {
         return literal_integer(program, WPK_BOOL, truth);
     }
     if (wpk_dtype_is_float(x.dtype)) {
@@ -486,7 +486,7 @@ static int fold_unary(struct wpk_program *program, enum wpk_unary op, int a)
     }
     if (wpk_unary_asks(op)) { /* no literal is NaN */
         return literal_integer(program, WPK_BOOL,
-                               op == WPK_UNARY_ISINF && isinf(literal_value(&x)));
+                               op == WPK_UNARY_ISINF && isinf(wpk_node_number(&x)));
     }
     if (!wpk_dtype_is_float(x.dtype)) {
         int64_t low, high;
@@ -620,14 +620,29 @@ int wpk_node_cast(struct wpk_program *program, enum wpk_dtype dtype, int a)
     }
     if (x.kind == WPK_NODE_LITERAL) {
         if (dtype == WPK_BOOL) {
-            return literal_integer(program, dtype, literal_value(&x) != 0);
+            return literal_integer(program, dtype, wpk_node_number(&x) != 0);
         }
         if (wpk_dtype_is_float(dtype) || wpk_dtype_is_float(x.dtype)) {
-            return wpk_node_real(program, dtype, literal_value(&x));
+            return wpk_node_real(program, dtype, wpk_node_number(&x));
         }
         return literal_integer(program, dtype, wrap_integer(dtype, x.integer));
     }
     struct wpk_node node = blank(WPK_NODE_CAST, dtype);
     node.arg[0] = a;
     return wpk_node_append(program, &node);
+}
+
+int wpk_node_remake(struct wpk_program *program, const struct wpk_node *old, const int *arg)
+{
+    switch (old->kind) {
+    case WPK_NODE_UNARY:
+        return wpk_node_unary(program, (enum wpk_unary)old->op, arg[0]);
+    case WPK_NODE_BINARY:
+        return wpk_node_binary(program, (enum wpk_binary)old->op, arg[0], arg[1]);
+    case WPK_NODE_SELECT:
+        return wpk_node_select(program, arg[0], arg[1], arg[2]);
+    default:
+        WPK_ASSERT(old->kind == WPK_NODE_CAST);
+        return wpk_node_cast(program, old->dtype, arg[0]);
+    }
 }

@@ -44,6 +44,13 @@ bool wpk_unary_asks(enum wpk_unary op);
 
 bool wpk_node_is_literal(const struct wpk_program *program, int node);
 
+/* The number that a literal is. */
+double wpk_node_number(const struct wpk_node *literal);
+
+/* Make an operation or a cast again, of other operands; returns a node id, or -1 as in
+ * ir/program.h. Operands that a node has not are -1.   shape  arg [3] */
+int wpk_node_remake(struct wpk_program *program, const struct wpk_node *old, const int *arg);
+
 /* Append a node without folding; returns its id, or -1 as in ir/program.h. */
 int wpk_node_append(struct wpk_program *program, const struct wpk_node *node);
 

@@ -5,19 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int arg_count(const struct wpk_node *node)
+/* True if the node has operand number `i`. */
+static bool has_arg(const struct wpk_node *node, int i)
 {
-    switch (node->kind) {
-    case WPK_NODE_UNARY:
-    case WPK_NODE_CAST:
-        return 1;
-    case WPK_NODE_BINARY:
-        return 2;
-    case WPK_NODE_SELECT:
-        return 3;
-    default:
-        return 0;
-    }
+    return i < 3 && node->arg[i] >= 0;
 }
 
 /* Walk the loads that an index is made of. */
@@ -25,7 +16,7 @@ static void walk_data(const struct wpk_program *program, int index, wpk_node_vis
                       void *user)
 {
     const struct wpk_node *at = &program->nodes[index];
-    for (int i = 0; i < arg_count(at); i++) {
+    for (int i = 0; has_arg(at, i); i++) {
         walk_data(program, at->arg[i], visit, user);
     }
     if (at->kind == WPK_NODE_LOAD) {
@@ -38,7 +29,7 @@ void wpk_node_walk(const struct wpk_program *program, int node, bool into_indice
 {
     WPK_ASSERT(node >= 0 && node < program->node_count);
     const struct wpk_node *at = &program->nodes[node];
-    for (int i = 0; i < arg_count(at); i++) {
+    for (int i = 0; has_arg(at, i); i++) {
         wpk_node_walk(program, at->arg[i], into_indices, visit, user);
     }
     for (int d = 0; at->kind == WPK_NODE_LOAD && d < program->tensors[at->tensor].rank; d++) {
@@ -54,11 +45,12 @@ void wpk_node_walk(const struct wpk_program *program, int node, bool into_indice
     visit(program, node, user);
 }
 
-static bool is_axis(const struct wpk_program *program, const struct wpk_node *node)
+void wpk_node_mark_axis(const struct wpk_program *program, int node, void *user)
 {
-    return node->kind == WPK_NODE_AXIS ||
-           (node->kind == WPK_NODE_LOAD && wpk_program_writer(program, node->tensor) >= 0 &&
-            !wpk_dtype_is_float(program->tensors[node->tensor].dtype));
+    bool *used = user;
+    if (program->nodes[node].kind == WPK_NODE_AXIS) {
+        used[program->nodes[node].axis] = true;
+    }
 }
 
 /* Of nodes that are not marked in `seen` yet. */
@@ -66,12 +58,14 @@ static bool find_axis(const struct wpk_program *program, int node, unsigned char
 {
     const struct wpk_node *at = &program->nodes[node];
     unsigned char bit = (unsigned char)(1U << (node % 8));
-    bool found = is_axis(program, at);
+    bool found = at->kind == WPK_NODE_AXIS ||
+                 (at->kind == WPK_NODE_LOAD && wpk_program_writer(program, at->tensor) >= 0 &&
+                  !wpk_dtype_is_float(program->tensors[at->tensor].dtype));
     if ((seen[node / 8] & bit) != 0) {
         return false;
     }
     seen[node / 8] |= bit;
-    for (int i = 0; i < arg_count(at) && !found; i++) {
+    for (int i = 0; has_arg(at, i) && !found; i++) {
         found = find_axis(program, at->arg[i], seen);
     }
     return found;
@@ -99,7 +93,7 @@ static void collect(const struct wpk_program *program, int node, struct collecti
         return;
     }
     collection->seen[node / 8] |= bit;
-    for (int i = 0; i < arg_count(at); i++) {
+    for (int i = 0; has_arg(at, i); i++) {
         collect(program, at->arg[i], collection);
     }
     for (int d = 0; at->kind == WPK_NODE_LOAD && d < program->tensors[at->tensor].rank; d++) {
@@ -234,7 +228,7 @@ static int copy_load(const struct copying *copying, const struct wpk_node *load)
 static int copy_inner(const struct copying *copying, const struct wpk_node *old)
 {
     int arg[3] = {-1, -1, -1};
-    for (int i = 0; i < arg_count(old); i++) {
+    for (int i = 0; has_arg(old, i); i++) {
         arg[i] = copy_node(copying, old->arg[i]);
     }
     switch (old->kind) {
@@ -245,16 +239,9 @@ static int copy_inner(const struct copying *copying, const struct wpk_node *old)
                                          : copying->axis_map[old->axis];
     case WPK_NODE_LOAD:
         return copy_load(copying, old);
-    case WPK_NODE_UNARY:
-        return wpk_node_unary(copying->to, (enum wpk_unary)old->op, arg[0]);
-    case WPK_NODE_BINARY:
-        return wpk_node_binary(copying->to, (enum wpk_binary)old->op, arg[0], arg[1]);
-    case WPK_NODE_SELECT:
-        return wpk_node_select(copying->to, arg[0], arg[1], arg[2]);
-    case WPK_NODE_CAST:
-        return wpk_node_cast(copying->to, old->dtype, arg[0]);
+    default:
+        return wpk_node_remake(copying->to, old, arg);
     }
-    return -1;
 }
 
 static int copy_node(const struct copying *copying, int node)

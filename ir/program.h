@@ -234,6 +234,8 @@ int64_t wpk_tensor_elements(const struct wpk_tensor *tensor); /* unpadded */
 typedef void (*wpk_node_visit)(const struct wpk_program *program, int node, void *user);
 void wpk_node_walk(const struct wpk_program *program, int node, bool into_indices,
                    wpk_node_visit visit, void *user);
+/* A visit: mark the axes that are met.   shape  user: bool [WPK_AXES_MAX] */
+void wpk_node_mark_axis(const struct wpk_program *program, int node, void *user);
 /* Copy the program with one output; the others are intermediates.
  *   owns    caller calls wpk_program_fini
  *   errors  WPK_ENOMEM */

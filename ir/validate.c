@@ -57,16 +57,6 @@ static wpk_err check_tensor(const struct check *check, int id)
     return WPK_OK;
 }
 
-static wpk_err check_name_in_use(const struct check *check, int id)
-{
-    const struct wpk_tensor *tensor = &check->program->tensors[id];
-    bool computed = tensor->role == WPK_ROLE_INTERMEDIATE || tensor->role == WPK_ROLE_OUTPUT;
-    if (computed && !check->written[id]) {
-        return FAIL("no stage writes %s", tensor->name);
-    }
-    return WPK_OK;
-}
-
 /* ---- nodes */
 
 static bool is_child(int child, int parent)
@@ -405,9 +395,10 @@ static wpk_err check_all(struct check *check)
         }
     }
     for (int t = 0; t < program->tensor_count; t++) {
-        wpk_err err = check_name_in_use(check, t);
-        if (err != WPK_OK) {
-            return err;
+        const struct wpk_tensor *tensor = &check->program->tensors[t];
+        bool computed = tensor->role == WPK_ROLE_INTERMEDIATE || tensor->role == WPK_ROLE_OUTPUT;
+        if (computed && !check->written[t]) {
+            return FAIL("no stage writes %s", tensor->name);
         }
     }
     return check_size(check);

@@ -595,21 +595,6 @@ static int64_t past_end(const struct wpk_nest *nest, const struct wpk_nest_entry
     return past;
 }
 
-/* An upper bound of the bytes of an entry, whose extents are in `found`. */
-static int64_t stored_bytes(const struct wpk_nest_subject *s, const struct wpk_nest_entry *found)
-{
-    int64_t bytes = (int64_t)wpk_dtype_size(s->nest->program->tensors[s->stage->output].dtype);
-    for (int a = 0; a < s->stage->rank; a++) {
-        int64_t pure = past_end(s->nest, found, &found->pure, a);
-        int64_t update = past_end(s->nest, found, &found->update, a);
-        int64_t align = s->entry->align[a] > 1 ? s->entry->align[a] : 1;
-        int64_t before = found->grain[a] % align == 0 ? 0 : align - 1;
-        int64_t extent = found->extent[a] + (pure > update ? pure : update) + before;
-        wpk_nest_multiply(&bytes, (extent + align - 1) / align * align);
-    }
-    return bytes;
-}
-
 /* Entries on the stack may all be there at once. A sliding entry is kept for all iterations inside
  * a loop further out: the region there is found in `scratch`.
  *   total  bytes of the entries before */
@@ -633,7 +618,16 @@ static wpk_err check_scope(const struct wpk_nest_subject *s, struct wpk_nest *sc
         found = scratch->entry[e];
         scratch->entry[e] = *s->entry;
     }
-    int64_t bytes = stored_bytes(s, &found);
+    /* An upper bound of the bytes of an entry, whose extents are in `found`. */
+    int64_t bytes = (int64_t)wpk_dtype_size(s->nest->program->tensors[s->stage->output].dtype);
+    for (int a = 0; a < s->stage->rank; a++) {
+        int64_t pure = past_end(s->nest, &found, &found.pure, a);
+        int64_t update = past_end(s->nest, &found, &found.update, a);
+        int64_t align = s->entry->align[a] > 1 ? s->entry->align[a] : 1;
+        int64_t before = found.grain[a] % align == 0 ? 0 : align - 1;
+        int64_t extent = found.extent[a] + (pure > update ? pure : update) + before;
+        wpk_nest_multiply(&bytes, (extent + align - 1) / align * align);
+    }
     *total += bytes;
     if (bytes > WPK_NEST_STACK_BYTES_MAX) {
         return refuse(s, -1, "%lld bytes do not fit on the stack: write scope heap",

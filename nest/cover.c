@@ -88,22 +88,6 @@ static void cover_inside(struct cover *c, int64_t length, const struct wpk_nest_
     }
 }
 
-/* Any length is covered: each loop reaches past it, or before it, by less than a step. */
-static void cover_any(struct cover *c, int64_t length)
-{
-    enum wpk_tail outer = c->tile >= 0 ? c->loop[c->tile]->tail : WPK_TAIL_EXACT;
-    bool ends = outer == WPK_TAIL_GUARD || outer == WPK_TAIL_PREDICATE;
-    int64_t after = 0, before = 0;
-    for (int i = 0; i + 1 < c->count; i++) {
-        enum wpk_tail tail = c->loop[i]->tail;
-        bool rounds = tail == WPK_TAIL_EXACT || tail == WPK_TAIL_ROUND;
-        after += rounds && !ends ? c->loop[i]->step - 1 : 0;
-        before += tail == WPK_TAIL_SHIFT ? c->loop[i]->step - 1 : 0;
-    }
-    c->end = after > 0 && length + after > c->end ? length + after : c->end;
-    c->begin -= before;
-}
-
 void wpk_nest_cover(const struct wpk_nest *nest, const struct wpk_nest_loops *loops, int axis,
                     const struct wpk_nest_iterations *at, bool any, int64_t *begin, int64_t *end)
 {
@@ -125,7 +109,18 @@ void wpk_nest_cover(const struct wpk_nest *nest, const struct wpk_nest_loops *lo
     }
     cover_inside(&c, length, at);
     if (any) {
-        cover_any(&c, length);
+        /* Any length is covered: each loop reaches past it, or before it, by less than a step. */
+        enum wpk_tail outer = c.tile >= 0 ? c.loop[c.tile]->tail : WPK_TAIL_EXACT;
+        bool ends = outer == WPK_TAIL_GUARD || outer == WPK_TAIL_PREDICATE;
+        int64_t after = 0, before = 0;
+        for (int i = 0; i + 1 < c.count; i++) {
+            enum wpk_tail tail = c.loop[i]->tail;
+            bool rounds = tail == WPK_TAIL_EXACT || tail == WPK_TAIL_ROUND;
+            after += rounds && !ends ? c.loop[i]->step - 1 : 0;
+            before += tail == WPK_TAIL_SHIFT ? c.loop[i]->step - 1 : 0;
+        }
+        c.end = after > 0 && length + after > c.end ? length + after : c.end;
+        c.begin -= before;
     }
     *begin = c.begin;
     *end = c.end;

@@ -199,18 +199,6 @@ static int expand_function(struct wpk_program *program, enum wpk_unary op, int a
     }
 }
 
-/* A strict maximum keeps a NaN in its right operand. */
-static int choice(struct wpk_program *program, enum wpk_binary op, int a, int b)
-{
-    const struct arithmetic m = arithmetic_of(program, a, true);
-    bool literal = wpk_node_is_literal(program, a);
-    if (literal || wpk_node_is_literal(program, b)) {
-        return binary(&m, op, literal ? a : b, literal ? b : a);
-    }
-    int number = binary(&m, WPK_BINARY_EQ, a, a);
-    return wpk_node_select(program, number, binary(&m, op, a, b), a);
-}
-
 /* ---- casts */
 
 static int keep_infinity(struct wpk_program *program, int a, int value, double infinity)
@@ -236,23 +224,6 @@ static int nan_of(struct wpk_program *program, enum wpk_dtype dtype)
     return infinity < 0 ? -1 : wpk_node_append(program, &node);
 }
 
-/* Special values are selected apart from the cast of a number. */
-static int cast_special(struct wpk_program *program, enum wpk_dtype dtype, int a, int may_be)
-{
-    int value = wpk_node_cast(program, dtype, a);
-    if ((may_be & WPK_MAY_BE_NAN) != 0) {
-        int number = wpk_expand_strict(program, WPK_BINARY_EQ, a, a);
-        value = wpk_node_select(program, number, value, nan_of(program, dtype));
-    }
-    if (value >= 0 && (may_be & WPK_MAY_BE_MINUS) != 0) {
-        value = keep_infinity(program, a, value, -INFINITY);
-    }
-    if (value >= 0 && (may_be & WPK_MAY_BE_PLUS) != 0) {
-        value = keep_infinity(program, a, value, INFINITY);
-    }
-    return value;
-}
-
 /* A cast, which keeps infinities and NaN.   shape  may_be: of `a`, bits of enum wpk_may_be */
 static int cast_to(struct wpk_program *program, enum wpk_dtype dtype, int a, int may_be)
 {
@@ -269,7 +240,19 @@ static int cast_to(struct wpk_program *program, enum wpk_dtype dtype, int a, int
         return wpk_node_cast(program, dtype, a);
     }
     if (wpk_dtype_is_float(dtype)) {
-        return cast_special(program, dtype, a, may_be);
+        /* Special values are selected apart from the cast of a number. */
+        int value = wpk_node_cast(program, dtype, a);
+        if ((may_be & WPK_MAY_BE_NAN) != 0) {
+            int number = wpk_expand_strict(program, WPK_BINARY_EQ, a, a);
+            value = wpk_node_select(program, number, value, nan_of(program, dtype));
+        }
+        if (value >= 0 && (may_be & WPK_MAY_BE_MINUS) != 0) {
+            value = keep_infinity(program, a, value, -INFINITY);
+        }
+        if (value >= 0 && (may_be & WPK_MAY_BE_PLUS) != 0) {
+            value = keep_infinity(program, a, value, INFINITY);
+        }
+        return value;
     }
     a = wpk_node_cast(program, wpk_dtype_wide(from),
                       a); /* 16 bits cannot hold an integer's limits */
@@ -314,8 +297,7 @@ static int inside_of(struct expansion *x, const struct wpk_tensor *tensor, const
 /* True if the literal keeps its value in the type. */
 static bool fits(const struct wpk_node *literal, enum wpk_dtype dtype)
 {
-    double value = wpk_dtype_is_float(literal->dtype) ? literal->value : (double)literal->integer;
-    return wpk_dtype_round(dtype, value) == value;
+    return wpk_dtype_round(dtype, wpk_node_number(literal)) == wpk_node_number(literal);
 }
 
 /* Expand a load; the value has the type that the tensor has in the expanded program. */
@@ -392,7 +374,15 @@ static int expand_binary(struct expansion *x, int id)
     }
     if (a >= 0 && b >= 0 && (op == WPK_BINARY_MAX || op == WPK_BINARY_MIN) &&
         wpk_dtype_is_float(node.dtype)) {
-        return choice(x->to, op, a, b);
+        /* A strict maximum keeps a NaN in its right operand. */
+        struct wpk_program *program = x->to;
+        const struct arithmetic m = arithmetic_of(program, a, true);
+        bool literal = wpk_node_is_literal(program, a);
+        if (literal || wpk_node_is_literal(program, b)) {
+            return binary(&m, op, literal ? a : b, literal ? b : a);
+        }
+        int number = binary(&m, WPK_BINARY_EQ, a, a);
+        return wpk_node_select(program, number, binary(&m, op, a, b), a);
     }
     if (op == WPK_BINARY_LE && x->infinite.strict[id]) { /* Halide's is !(b < a), true of a NaN */
         return wpk_node_binary(x->to, WPK_BINARY_OR, wpk_expand_strict(x->to, WPK_BINARY_LT, a, b),
@@ -509,23 +499,6 @@ static wpk_err expand_stage(struct expansion *x, int s, bool sums)
     return stage->expr >= 0 && !x->to->full ? WPK_OK : wpk_program_full_error(x->to);
 }
 
-/* A sum is stored in the type in which it is computed, an output's in the output's type. */
-static void set_types(struct wpk_program *program)
-{
-    for (int s = 0; s < program->stage_count; s++) {
-        const struct wpk_stage *stage = &program->stages[s];
-        struct wpk_tensor *tensor = &program->tensors[stage->output];
-        if (stage->reduction != WPK_REDUCE_NONE && tensor->role == WPK_ROLE_INTERMEDIATE) {
-            tensor->dtype = stage->accumulator;
-        }
-    }
-    for (int t = 0; t < program->tensor_count; t++) {
-        struct wpk_tensor *tensor = &program->tensors[t];
-        bool inside = tensor->role == WPK_ROLE_INTERMEDIATE || tensor->role == WPK_ROLE_LITERAL;
-        tensor->dtype = tensor->dtype == WPK_BOOL && !inside ? WPK_U8 : tensor->dtype;
-    }
-}
-
 wpk_err wpk_program_expand(const struct wpk_program *program, const bool *sums,
                            struct wpk_program *out)
 {
@@ -537,7 +510,19 @@ wpk_err wpk_program_expand(const struct wpk_program *program, const bool *sums,
     }
     expanded.expanded = true;
     expanded.node_count = 0;
-    set_types(&expanded);
+    /* A sum is stored in the type in which it is computed, an output's in the output's type. */
+    for (int s = 0; s < expanded.stage_count; s++) {
+        const struct wpk_stage *stage = &expanded.stages[s];
+        struct wpk_tensor *tensor = &expanded.tensors[stage->output];
+        if (stage->reduction != WPK_REDUCE_NONE && tensor->role == WPK_ROLE_INTERMEDIATE) {
+            tensor->dtype = stage->accumulator;
+        }
+    }
+    for (int t = 0; t < expanded.tensor_count; t++) {
+        struct wpk_tensor *tensor = &expanded.tensors[t];
+        bool inside = tensor->role == WPK_ROLE_INTERMEDIATE || tensor->role == WPK_ROLE_LITERAL;
+        tensor->dtype = tensor->dtype == WPK_BOOL && !inside ? WPK_U8 : tensor->dtype;
+    }
     wpk_infinite_find(program, &x.infinite);
     x.done = malloc(((size_t)program->node_count + 1) * sizeof(*x.done));
     err = x.done == NULL ? WPK_ENOMEM : WPK_OK;

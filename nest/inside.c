@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "nest/inside.h"
+#include "nest/reach.h"
 
 #define SHARE_MAX 0.95 /* of the terms: a loop of a variable length costs a few percent */
 

@@ -10,7 +10,7 @@
  *
  * A transform (Winograd's) has axes that the constants do not have. They are unrolled inside the
  * loops over the others: each constant is read once, and what is between lies in registers. */
-#include "nest/prepare.h"
+#include "nest/schedule.h"
 
 #include "common/cuda_machine.h"
 #include "ir/infinite.h"
@@ -206,19 +206,6 @@ static void find_places(const struct wpk_program *program, const struct lanes *l
     }
 }
 
-/* All intermediates of a transform are inside the last stage's loops over the constants' axes. */
-static void place_transform(const struct wpk_program *program, unsigned own, struct place *places)
-{
-    int last = program->stage_count - 1;
-    int level = 0;
-    for (int a = 0; a < program->stages[last].rank; a++) {
-        level += (own >> a & 1U) == 0;
-    }
-    for (int s = 0; s < last; s++) {
-        places[s] = (struct place){.root = last, .level = level};
-    }
-}
-
 /* Innermost first: lanes, a sum's terms, what is unrolled, the rest of the axis in lanes, the other
  * axes.
  *   unit   inner: the axes that are unrolled, as bits */
@@ -302,16 +289,6 @@ static void add_stage(struct wpk_nest *nest, int s, const struct lanes *lanes,
 
 #define GPU_THREADS 128
 
-/* The last axis, along which neighbours lie, unless it has less than a warp: then the longest. */
-static int threads_axis(const struct wpk_stage *stage)
-{
-    int axis = stage->rank - 1;
-    for (int a = 0; a < stage->rank && stage->axes[stage->rank - 1].extent < WPK_CUDA_WARP; a++) {
-        axis = stage->axes[a].extent > stage->axes[axis].extent ? a : axis;
-    }
-    return axis;
-}
-
 /* A stage that computes is a launch, whose threads run along one axis. The last block of the
  * launch moves inwards, unless the stage adds up: then the blocks divide the axis. */
 static void add_launch(struct wpk_nest *nest, int s, bool update)
@@ -319,7 +296,12 @@ static void add_launch(struct wpk_nest *nest, int s, bool update)
     struct wpk_nest_entry *entry = &nest->entry[nest->entry_count - 1];
     const struct wpk_stage *stage = &nest->program->stages[s];
     struct wpk_nest_loops *loops = update ? &entry->update : &entry->pure;
-    int axis = threads_axis(stage);
+    /* The last axis, along which neighbours lie, unless it has less than a warp: then the
+     * longest. */
+    int axis = stage->rank - 1;
+    for (int a = 0; a < stage->rank && stage->axes[stage->rank - 1].extent < WPK_CUDA_WARP; a++) {
+        axis = stage->axes[a].extent > stage->axes[axis].extent ? a : axis;
+    }
     struct wpk_nest_loop loop = {.step = 1, .binding = WPK_BIND_BLOCK_Y};
     for (loop.axis = 0; loop.axis < stage->rank; loop.axis++) {
         if (loop.axis != axis) {
@@ -380,13 +362,6 @@ static bool prepares_infinite(const struct wpk_schedule *schedule)
     return found;
 }
 
-static void add_launches_of_all(struct wpk_nest *nest)
-{
-    for (int s = nest->program->stage_count - 1; s >= 0; s--) {
-        add_launches(nest, s);
-    }
-}
-
 /* The nest as a transform's, or if it is none that can be computed so, each stage on its own. */
 static void fill_nest(struct wpk_nest *nest)
 {
@@ -396,7 +371,16 @@ static void fill_nest(struct wpk_nest *nest)
     choose_all(program, &lanes);
     unsigned transform = find_transform(program, &lanes);
     if (transform != 0) {
-        place_transform(program, transform, places);
+        /* All intermediates of a transform are inside the last stage's loops over the constants'
+         * axes. */
+        int last = program->stage_count - 1;
+        int level = 0;
+        for (int a = 0; a < program->stages[last].rank; a++) {
+            level += (transform >> a & 1U) == 0;
+        }
+        for (int s = 0; s < last; s++) {
+            places[s] = (struct place){.root = last, .level = level};
+        }
         for (int s = program->stage_count - 1; s >= 0; s--) {
             add_stage(nest, s, &lanes, &places[s], transform);
         }
@@ -434,7 +418,9 @@ wpk_err wpk_prepare_schedule(const struct wpk_schedule *schedule, struct wpk_sch
         struct wpk_device device;
         wpk_target_read(out->target, &device);
         if (wpk_device_is_cuda(&device)) {
-            add_launches_of_all(out->nest);
+            for (int s = out->nest->program->stage_count - 1; s >= 0; s--) {
+                add_launches(out->nest, s);
+            }
         } else {
             fill_nest(out->nest);
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Schedules of prepare programs: which axis runs in lanes, and that they are valid. */
-#include "nest/prepare.h"
+#include "nest/schedule.h"
 
 #include "target/codegen.h"
 

@@ -109,26 +109,6 @@ struct box {
     struct motion motion[WPK_AXES_MAX];
 };
 
-/* A quotient or a remainder of what moves by multiples of the divisor has the same size in each
- * iteration; so has that of a single value. */
-static struct motion divide(const struct wpk_program *program, const struct wpk_node *node,
-                            struct motion a, const struct box *box)
-{
-    int64_t divisor = program->nodes[node->arg[1]].integer, low = 0, high = 0;
-    bool divides = divisor > 0 && a.grain % divisor == 0;
-    if (a.rate == 0) {
-        return a;
-    }
-    wpk_index_range_in(program, node->arg[0], box->origin, box->extent, &low, &high);
-    a.fixed = a.fixed && (divides || low == high);
-    if (divides && node->op == WPK_BINARY_MOD) {
-        return (struct motion){.fixed = a.fixed};
-    }
-    a.grain = divides ? a.grain / divisor : 1;
-    a.rate = mix(mix(a.rate, (uint64_t)node->op), (uint64_t)divisor);
-    return a;
-}
-
 static struct motion motion_of(const struct wpk_program *program, int id, const struct box *box)
 {
     const struct wpk_node *node = &program->nodes[id];
@@ -142,7 +122,21 @@ static struct motion motion_of(const struct wpk_program *program, int id, const 
     struct motion a = motion_of(program, node->arg[0], box);
     struct motion b = motion_of(program, node->arg[1], box);
     if (node->op == WPK_BINARY_DIV || node->op == WPK_BINARY_MOD) {
-        return divide(program, node, a, box);
+        /* A quotient or a remainder of what moves by multiples of the divisor has the same size
+         * in each iteration; so has that of a single value. */
+        int64_t divisor = program->nodes[node->arg[1]].integer, low = 0, high = 0;
+        bool divides = divisor > 0 && a.grain % divisor == 0;
+        if (a.rate == 0) {
+            return a;
+        }
+        wpk_index_range_in(program, node->arg[0], box->origin, box->extent, &low, &high);
+        a.fixed = a.fixed && (divides || low == high);
+        if (divides && node->op == WPK_BINARY_MOD) {
+            return (struct motion){.fixed = a.fixed};
+        }
+        a.grain = divides ? a.grain / divisor : 1;
+        a.rate = mix(mix(a.rate, (uint64_t)node->op), (uint64_t)divisor);
+        return a;
     }
     if (node->op == WPK_BINARY_MUL) {
         int64_t factor = x->kind == WPK_NODE_LITERAL ? x->integer : y->integer;
@@ -151,21 +145,6 @@ static struct motion motion_of(const struct wpk_program *program, int id, const 
     }
     return (struct motion){node->op == WPK_BINARY_SUB ? a.rate - b.rate : a.rate + b.rate,
                            wpk_gcd(a.grain, b.grain), a.fixed && b.fixed};
-}
-
-/* Add a load's box of one dimension to what was read before. */
-static void extend(struct wpk_nest_boxes *boxes, int t, int dim, int64_t end, int64_t low,
-                   int64_t high, struct motion motion)
-{
-    bool first = !boxes->present[t];
-    bool whole = motion.rate == 0 && low <= 0 && high >= end - 1;
-    boxes->low[t][dim] = first || low < boxes->low[t][dim] ? low : boxes->low[t][dim];
-    boxes->high[t][dim] = first || high > boxes->high[t][dim] ? high : boxes->high[t][dim];
-    boxes->varies[t][dim] =
-        !motion.fixed || (!first && (boxes->varies[t][dim] || boxes->rate[t][dim] != motion.rate));
-    boxes->whole[t][dim] = whole || (!first && boxes->whole[t][dim]);
-    boxes->grain[t][dim] = first ? motion.grain : wpk_gcd(motion.grain, boxes->grain[t][dim]);
-    boxes->rate[t][dim] = motion.rate;
 }
 
 /* Only intermediate tensors have entries. */
@@ -178,8 +157,21 @@ static void extend_by_loads(const struct wpk_program *program, const struct wpk_
             int64_t low = 0, high = 0;
             read_range(program, stage, load.node, dim, box->origin, box->extent, least, &low,
                        &high);
-            extend(boxes, load.node->tensor, dim, tensor->extent[dim], low, high,
-                   motion_of(program, load.node->index[dim], box));
+            /* Add a load's box of one dimension to what was read before. */
+            int t = load.node->tensor;
+            int64_t end = tensor->extent[dim];
+            struct motion motion = motion_of(program, load.node->index[dim], box);
+            bool first = !boxes->present[t];
+            bool whole = motion.rate == 0 && low <= 0 && high >= end - 1;
+            boxes->low[t][dim] = first || low < boxes->low[t][dim] ? low : boxes->low[t][dim];
+            boxes->high[t][dim] = first || high > boxes->high[t][dim] ? high : boxes->high[t][dim];
+            boxes->varies[t][dim] =
+                !motion.fixed ||
+                (!first && (boxes->varies[t][dim] || boxes->rate[t][dim] != motion.rate));
+            boxes->whole[t][dim] = whole || (!first && boxes->whole[t][dim]);
+            boxes->grain[t][dim] =
+                first ? motion.grain : wpk_gcd(motion.grain, boxes->grain[t][dim]);
+            boxes->rate[t][dim] = motion.rate;
         }
         boxes->present[load.node->tensor] = true;
     }
@@ -236,17 +228,6 @@ static void cover(const struct wpk_nest *nest, const struct wpk_nest_entry *read
     }
 }
 
-/* All that is computed of a reader, which is not inside a loop of the place. */
-static void take_all(const struct wpk_nest_entry *reader, const struct wpk_stage *stage,
-                     struct box *box)
-{
-    for (int a = 0; a < stage->axis_count; a++) {
-        box->origin[a] = 0;
-        box->extent[a] = reader->place.entry < 0 ? reader->extent[a] : stage->axes[a].extent;
-        box->motion[a] = (struct motion){.fixed = true};
-    }
-}
-
 /* The box of a reader whose own readers are inside the place. */
 static void take_reader(const struct wpk_nest_boxes *boxes, const struct wpk_stage *stage,
                         struct box *box)
@@ -278,7 +259,12 @@ static void collect(const struct wpk_nest *nest, const struct wpk_nest_entry *en
         if (boxes->next == entry->place.entry) {
             cover(nest, reader, entry, least, &box);
         } else if (entry->place.entry < 0 && !reader->inlined) {
-            take_all(reader, stage, &box);
+            /* All that is computed of a reader, which is not inside a loop of the place. */
+            for (int a = 0; a < stage->axis_count; a++) {
+                box.origin[a] = 0;
+                box.extent[a] = reader->place.entry < 0 ? reader->extent[a] : stage->axes[a].extent;
+                box.motion[a] = (struct motion){.fixed = true};
+            }
         } else if (boxes->present[stage->output] &&
                    (reader->inlined || wpk_nest_is_inside(nest, reader, &entry->place))) {
             take_reader(boxes, stage, &box);

@@ -26,9 +26,9 @@
 #ifndef WPK_NEST_SCHEDULE_H
 #define WPK_NEST_SCHEDULE_H
 
-#include "nest/target.h"
 #include "common/buf.h"
 #include "nest/nest.h"
+#include "nest/target.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -87,4 +87,14 @@ wpk_err wpk_schedule_print_halide(const struct wpk_schedule *schedule, struct wp
 #ifdef __cplusplus
 }
 #endif
+
+/* The schedule of a kernel's prepare program, which packs and transforms its constants once. */
+
+/* Schedule the prepare program of `schedule`, which must have stages, as the main program of `out`.
+ * Each stage has one axis in lanes, and is computed as far inside its readers' loops as is possible
+ * without computing a value twice.
+ *   owns    caller calls wpk_schedule_fini
+ *   errors  WPK_ENOMEM, WPK_ENOSPC */
+wpk_err wpk_prepare_schedule(const struct wpk_schedule *schedule, struct wpk_schedule *out);
+
 #endif

@@ -92,18 +92,6 @@ static bool spin_while(const struct wpk_pool *pool, atomic_int *word, int value)
     }
 }
 
-static int wait_for_ticket(struct wpk_pool *pool, int seen)
-{
-    if (!spin_while(pool, &pool->ticket, seen)) {
-        atomic_fetch_add(&pool->sleepers, 1);
-        while (atomic_load(&pool->ticket) == seen) {
-            futex_wait(&pool->ticket, seen);
-        }
-        atomic_fetch_sub(&pool->sleepers, 1);
-    }
-    return atomic_load(&pool->ticket);
-}
-
 static void *thread_main(void *argument)
 {
     struct pool_thread *self = argument;
@@ -111,7 +99,14 @@ static void *thread_main(void *argument)
     int seen = 0;
 
     for (;;) {
-        seen = wait_for_ticket(pool, seen);
+        if (!spin_while(pool, &pool->ticket, seen)) {
+            atomic_fetch_add(&pool->sleepers, 1);
+            while (atomic_load(&pool->ticket) == seen) {
+                futex_wait(&pool->ticket, seen);
+            }
+            atomic_fetch_sub(&pool->sleepers, 1);
+        }
+        seen = atomic_load(&pool->ticket);
         if (atomic_load(&pool->stopping)) {
             return NULL;
         }
@@ -147,25 +142,19 @@ static bool pin(pthread_t thread, int cpu)
     return pthread_setaffinity_np(thread, sizeof(set), &set) == 0;
 }
 
-/* The caller is not pinned. Where it has moved to the CPU of one of the threads, that thread goes
- * to where the caller was. */
-static void leave_callers_cpu(struct wpk_pool *pool)
-{
-    int here = sched_getcpu();
-
-    for (int i = 1; i <= pool->started && here >= 0 && here != pool->cpu[0]; i++) {
-        if (pool->cpu[i] == here && pin(pool->threads[i - 1].id, pool->cpu[0])) {
-            pool->cpu[i] = pool->cpu[0];
-            break;
-        }
-    }
-    pool->cpu[0] = here;
-}
-
 void wpk_pool_run(struct wpk_pool *pool, wpk_pool_body body, void *user)
 {
     if (pool->follows) {
-        leave_callers_cpu(pool);
+        /* The caller is not pinned. Where it has moved to the CPU of one of the threads, that
+         * thread goes to where the caller was. */
+        int here = sched_getcpu();
+        for (int i = 1; i <= pool->started && here >= 0 && here != pool->cpu[0]; i++) {
+            if (pool->cpu[i] == here && pin(pool->threads[i - 1].id, pool->cpu[0])) {
+                pool->cpu[i] = pool->cpu[0];
+                break;
+            }
+        }
+        pool->cpu[0] = here;
     }
     pool->body = body;
     pool->user = user;

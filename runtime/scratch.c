@@ -82,19 +82,6 @@ void *wpk_scratch_take(struct wpk_scratch *scratch, size_t size)
     return memory;
 }
 
-static void overflow_give(struct wpk_scratch *scratch, struct wpk_scratch_header *header)
-{
-    struct wpk_scratch_header **link = &scratch->overflow;
-
-    while (*link != header) {
-        WPK_ASSERT(*link != NULL);
-        link = &(*link)->next;
-    }
-    *link = header->next;
-    scratch->overflow_size -= header->size;
-    free(header);
-}
-
 void wpk_scratch_give(struct wpk_scratch *scratch, void *memory)
 {
     struct wpk_scratch_header *header = memory;
@@ -104,7 +91,14 @@ void wpk_scratch_give(struct wpk_scratch *scratch, void *memory)
     }
     header--;
     if (!header->in_block) {
-        overflow_give(scratch, header);
+        struct wpk_scratch_header **link = &scratch->overflow;
+        while (*link != header) {
+            WPK_ASSERT(*link != NULL);
+            link = &(*link)->next;
+        }
+        *link = header->next;
+        scratch->overflow_size -= header->size;
+        free(header);
         return;
     }
     WPK_ASSERT(!header->free);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How accurate a kernel must be: an error of at most `times_direct` times the error of direct
- * evaluation (ir/reference/direct.h) on the same inputs. Three multiples have names. */
+ * evaluation (ir/reference/reference.h) on the same inputs. Three multiples have names. */
 #ifndef WPK_SCHEMA_ACCURACY_H
 #define WPK_SCHEMA_ACCURACY_H
 

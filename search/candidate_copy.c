@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "search/candidate_copy.h"
+#include "search/candidate_nest.h"
 
 enum { TRANSPOSED_ROWS = 8 };
 

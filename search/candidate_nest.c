@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/candidate_nest.h"
 
-#include "nest/inside.h"
 #include "nest/output.h"
-#include "search/candidate_copy.h"
+#include "nest/reach.h"
 #include "search/space_kind.h"
 
 #include <string.h>
@@ -265,16 +264,6 @@ static void put_member_pure(const struct draft *draft, int g, int m,
     }
 }
 
-/* The terms of an instruction are the innermost loop, inside the lanes. */
-static void put_dot(const struct wpk_decisions *d, struct list *list)
-{
-    put(list, d->dot, WPK_BIND_DOT, 1);
-    struct wpk_nest_loop dot = list->loop[list->count - 1];
-    memmove(list->loop + 1, list->loop, (size_t)(list->count - 1) * sizeof(list->loop[0]));
-    list->loop[0] = dot;
-    list->loop[0].instruction = d->instruction;
-}
-
 /* The contraction's reduction loops: `serial` innermost first. */
 static void put_reductions(const struct draft *draft, int g, const struct wpk_stage *stage,
                            struct list *list, struct list *serial)
@@ -283,7 +272,12 @@ static void put_reductions(const struct draft *draft, int g, const struct wpk_st
     bool lanes = list->count > 0 && list->loop[0].binding == WPK_BIND_LANES;
     int64_t terms = lanes ? d->terms : 1;
     if (terms > 1) {
-        put_dot(d, list);
+        /* The terms of an instruction are the innermost loop, inside the lanes. */
+        put(list, d->dot, WPK_BIND_DOT, 1);
+        struct wpk_nest_loop dot = list->loop[list->count - 1];
+        memmove(list->loop + 1, list->loop, (size_t)(list->count - 1) * sizeof(list->loop[0]));
+        list->loop[0] = dot;
+        list->loop[0].instruction = d->instruction;
     }
     bool split = d->split > 0 && !d->blocked;
     for (int i = d->red_count - 1; i >= 0; i--) {
@@ -505,18 +499,6 @@ static void add_member(struct draft *draft, int g, int m)
 
 /* ---- operands copied into the order in which the loops read them */
 
-/* The place of a copy: in the loop over the panels of the sum that reads it. */
-static struct wpk_nest_place place_in_panel(const struct draft *draft, int g)
-{
-    const struct wpk_group *group = &draft->structure->plan.group[g];
-    int e = draft->root[g];
-    while (draft->nest->entry[e].stage != group->member[group->contraction].stage) {
-        e++;
-        WPK_ASSERT(e < draft->nest->entry_count);
-    }
-    return (struct wpk_nest_place){.entry = e, .update = true, .loop = 0};
-}
-
 /* An operand of the main program is copied whole beforehand, or as much as a panel needs of it. A
  * constant is copied by the prepare program, which schedules itself. */
 static void add_copy(struct draft *draft, int g, int slot, const struct wpk_packing *packing)
@@ -528,7 +510,14 @@ static void add_copy(struct draft *draft, int g, int slot, const struct wpk_pack
     entry->packing = *packing;
     entry->bounded = d->staged[slot];
     if (d->staged[slot]) {
-        entry->place = place_in_panel(draft, g);
+        /* The place of a copy: in the loop over the panels of the sum that reads it. */
+        const struct wpk_group *group = &draft->structure->plan.group[g];
+        int e = draft->root[g];
+        while (draft->nest->entry[e].stage != group->member[group->contraction].stage) {
+            e++;
+            WPK_ASSERT(e < draft->nest->entry_count);
+        }
+        entry->place = (struct wpk_nest_place){.entry = e, .update = true, .loop = 0};
     }
     wpk_candidate_copy_extents(draft->variant, g, d, slot, packing, entry->extent);
     if (program->tensors[packing->tensor].role != WPK_ROLE_CONSTANT &&
@@ -579,27 +568,6 @@ wpk_err wpk_decisions_nest(const struct wpk_variant *variant,
     return out->full ? WPK_ENOSPC : WPK_OK;
 }
 
-/* A tensor that fits in registers stays there. */
-static void keep_in_outputs(const struct wpk_space_options *options, struct wpk_nest *nest)
-{
-    int64_t registers =
-        (int64_t)options->device.cpu.vector_registers * options->device.cpu.vector_bytes;
-    for (int e = 0; e < nest->entry_count; e++) {
-        struct wpk_nest_entry *entry = &nest->entry[e];
-        if (entry->kind != WPK_NEST_STAGE || entry->inlined) {
-            continue;
-        }
-        const struct wpk_stage *stage = wpk_nest_stage(nest, entry);
-        int64_t bytes = (int64_t)wpk_dtype_size(nest->program->tensors[stage->output].dtype);
-        for (int a = 0; a < stage->rank; a++) {
-            bytes *= entry->extent[a];
-        }
-        if (bytes > registers && wpk_nest_refuses_output(nest, e) == NULL) {
-            entry->scope = WPK_SCOPE_OUTPUT;
-        }
-    }
-}
-
 wpk_err wpk_candidate_nest(const struct wpk_space *space, const struct wpk_candidate *candidate,
                            struct wpk_nest *out)
 {
@@ -615,7 +583,23 @@ wpk_err wpk_candidate_nest(const struct wpk_space *space, const struct wpk_candi
     }
     wpk_err err = wpk_decisions_nest(variant, &space->options, d, out);
     if (err == WPK_OK && wpk_back_end_has_scope_output(wpk_genes_back_end(variant, candidate))) {
-        keep_in_outputs(&space->options, out);
+        /* A tensor that fits in registers stays there. */
+        int64_t registers = (int64_t)space->options.device.cpu.vector_registers *
+                            space->options.device.cpu.vector_bytes;
+        for (int e = 0; e < out->entry_count; e++) {
+            struct wpk_nest_entry *entry = &out->entry[e];
+            if (entry->kind != WPK_NEST_STAGE || entry->inlined) {
+                continue;
+            }
+            const struct wpk_stage *stage = wpk_nest_stage(out, entry);
+            int64_t bytes = (int64_t)wpk_dtype_size(out->program->tensors[stage->output].dtype);
+            for (int a = 0; a < stage->rank; a++) {
+                bytes *= entry->extent[a];
+            }
+            if (bytes > registers && wpk_nest_refuses_output(out, e) == NULL) {
+                entry->scope = WPK_SCOPE_OUTPUT;
+            }
+        }
     }
     return err;
 }

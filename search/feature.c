@@ -2,9 +2,8 @@
 #include "search/feature.h"
 
 #include "common/format.h"
-#include "nest/inside.h"
+#include "nest/reach.h"
 #include "search/candidate_nest.h"
-#include "search/feature_tree.h"
 #include "search/genes.h"
 #include "search/space_kind.h"
 
@@ -120,26 +119,6 @@ static void touch_all(struct traffic *w, int b)
     }
 }
 
-static void sum_bytes(struct traffic *w)
-{
-    for (int n = 0; n < w->tree->node_count; n++) {
-        w->bytes[n] = 0;
-        for (int t = 0; t < w->tree->nest->program->tensor_count; t++) {
-            w->bytes[n] += w->most[n][t] * size_of(w, t);
-        }
-    }
-}
-
-/* The outermost node of which one iteration fits the cache; the innermost if none does. */
-static int find_fitting(const struct traffic *w, int leaf, double capacity)
-{
-    int node = leaf;
-    while (w->tree->node[node].parent >= 0 && w->bytes[w->tree->node[node].parent] <= capacity) {
-        node = w->tree->node[node].parent;
-    }
-    return node;
-}
-
 /* The bytes of a tensor that a body's loops get from beyond a cache: all that the loop `node`, the
  * outermost whose iterations fit, touches of it, each time it runs. Elements that are the same in
  * consecutive iterations stay in the cache, and so for loops further out. */
@@ -178,7 +157,13 @@ static void count_traffic(struct traffic *w, int level)
     for (int b = 0; b < w->out->body_count; b++) {
         struct wpk_body *body = &w->out->body[b];
         const struct wpk_nest_entry *entry = &w->tree->nest->entry[body->entry];
-        fitting[b] = find_fitting(w, w->leaf[b], capacity);
+        /* The outermost node of which one iteration fits the cache; the innermost if none does. */
+        int node = w->leaf[b];
+        while (w->tree->node[node].parent >= 0 &&
+               w->bytes[w->tree->node[node].parent] <= capacity) {
+            node = w->tree->node[node].parent;
+        }
+        fitting[b] = node;
         double bytes = w->bytes[fitting[b]];
         *footprint = bytes <= capacity && bytes > *footprint ? bytes : *footprint;
         if (entry->kind == WPK_NEST_COPY) {
@@ -208,7 +193,12 @@ static void find_traffic(const struct wpk_feature_tree *tree, const int *leaf,
     for (int b = 0; b < out->body_count; b++) {
         touch_all(w, b);
     }
-    sum_bytes(w);
+    for (int n = 0; n < w->tree->node_count; n++) {
+        w->bytes[n] = 0;
+        for (int t = 0; t < w->tree->nest->program->tensor_count; t++) {
+            w->bytes[n] += w->most[n][t] * size_of(w, t);
+        }
+    }
     out->bytes = w->bytes[0];
     for (int level = 0; level < WPK_CACHES; level++) {
         count_traffic(w, level);
@@ -309,31 +299,6 @@ static void add_update(struct count *w, int e, const struct wpk_feature_shape *s
     }
 }
 
-/* A copy of an operand loads and stores each of its elements. */
-static void add_copy(struct count *w, int e)
-{
-    const struct wpk_feature_shape *shape = &w->tree->pure[e];
-    int tensor = w->tree->nest->entry[e].packing.tensor;
-    struct wpk_body *body = add_body(w, e, false, shape);
-    bool same = w->tree->contiguous[tensor] == w->tree->nest->program->tensors[tensor].rank - 1;
-    body->loads = body->values * (same ? 1 : body->lanes);
-    body->singles = same ? 0 : body->loads;
-    body->stores = body->values;
-}
-
-static void add_bodies(struct count *w, int e)
-{
-    const struct wpk_nest_entry *entry = &w->tree->nest->entry[e];
-    if (entry->kind != WPK_NEST_COPY) {
-        add_pure(w, e, &w->tree->pure[e]);
-    } else if (entry->pure.count > 0) {
-        add_copy(w, e);
-    }
-    if (wpk_feature_updates(w->tree, e)) {
-        add_update(w, e, &w->tree->update[e]);
-    }
-}
-
 /* ---- totals */
 
 static double instructions_of(const struct wpk_body *body)
@@ -383,7 +348,23 @@ void wpk_features(const struct wpk_accesses *accesses, const struct wpk_nest *ne
     for (int e = 0; e < nest->entry_count; e++) {
         out->flops_needed +=
             nest->entry[e].kind == WPK_NEST_STAGE ? wpk_feature_facts(&tree, e)->flops : 0;
-        add_bodies(&count, e);
+        const struct wpk_nest_entry *entry = &count.tree->nest->entry[e];
+        if (entry->kind != WPK_NEST_COPY) {
+            add_pure(&count, e, &count.tree->pure[e]);
+        } else if (entry->pure.count > 0) {
+            /* A copy of an operand loads and stores each of its elements. */
+            const struct wpk_feature_shape *shape = &count.tree->pure[e];
+            int tensor = count.tree->nest->entry[e].packing.tensor;
+            struct wpk_body *body = add_body(&count, e, false, shape);
+            bool same = count.tree->contiguous[tensor] ==
+                        count.tree->nest->program->tensors[tensor].rank - 1;
+            body->loads = body->values * (same ? 1 : body->lanes);
+            body->singles = same ? 0 : body->loads;
+            body->stores = body->values;
+        }
+        if (wpk_feature_updates(count.tree, e)) {
+            add_update(&count, e, &count.tree->update[e]);
+        }
     }
     find_traffic(&tree, count.leaf, machine, out);
     add_totals(&count);
@@ -406,27 +387,6 @@ static void put(struct writer *w, double x)
 {
     WPK_ASSERT(w->count < WPK_FEATURES);
     w->out[w->count++] = x;
-}
-
-static void put_whole(struct writer *w, const struct wpk_features *f)
-{
-    put(w, log_of(f->flops));
-    put(w, f->recomputed);
-    put(w, log_of(f->arithmetic));
-    put(w, log_of(f->loads));
-    put(w, log_of(f->stores));
-    put(w, f->loads_per_multiply_add);
-    put(w, f->accumulators);
-    for (int i = 0; i < WPK_CACHES; i++) {
-        put(w, log_of(f->footprint_bytes[i]));
-        put(w, log_of(f->traffic_bytes[i]));
-    }
-    put(w, log_of(f->bytes));
-    put(w, f->tails);
-    put(w, f->parallel);
-    put(w, f->balance);
-    put(w, log_of(f->statements));
-    put(w, f->body_count);
 }
 
 /* The body that most instructions are in. */
@@ -507,7 +467,23 @@ wpk_err wpk_space_features(const struct wpk_space *space, const struct wpk_candi
     put(&w, wpk_genes_back_end(variant, candidate));
     put(&w, nest.entry_count);
     put(&w, copies);
-    put_whole(&w, &features);
+    put(&w, log_of(features.flops));
+    put(&w, features.recomputed);
+    put(&w, log_of(features.arithmetic));
+    put(&w, log_of(features.loads));
+    put(&w, log_of(features.stores));
+    put(&w, features.loads_per_multiply_add);
+    put(&w, features.accumulators);
+    for (int i = 0; i < WPK_CACHES; i++) {
+        put(&w, log_of(features.footprint_bytes[i]));
+        put(&w, log_of(features.traffic_bytes[i]));
+    }
+    put(&w, log_of(features.bytes));
+    put(&w, features.tails);
+    put(&w, features.parallel);
+    put(&w, features.balance);
+    put(&w, log_of(features.statements));
+    put(&w, features.body_count);
     put_body(&w, &features);
     return WPK_OK;
 }

@@ -11,6 +11,7 @@
 #ifndef WPK_SEARCH_FEATURE_H
 #define WPK_SEARCH_FEATURE_H
 
+#include "ir/instruction/instruction.h"
 #include "nest/nest.h"
 #include "search/access.h"
 #include "search/rules.h"
@@ -59,5 +60,71 @@ struct wpk_features {
  *   shape   accesses: of nest->program; nest: as wpk_decisions_nest() fills it */
 void wpk_features(const struct wpk_accesses *accesses, const struct wpk_nest *nest,
                   const struct wpk_machine *machine, int threads, struct wpk_features *out);
+
+/* The tree of a nest's loops, for feature*.c. Loops with several iterations are nodes; the root is
+ * the whole call, and the bodies hang on the leaves. Of every entry is known how wide its axes are
+ * in one iteration of each node around it: the widths of an entry inside a loop of another follow
+ * from what its readers touch there. */
+
+#define WPK_FEATURE_NODES_MAX 256 /* further loops count as part of the bodies inside them */
+#define WPK_FEATURE_ROWS_MAX 1024
+#define WPK_FEATURE_DEPTH_MAX 48
+
+struct wpk_feature_node {
+    int parent;
+    int depth;
+    int entry;       /* whose loop it is */
+    int row;         /* widths of the entry's axes in one iteration */
+    double runs;     /* iterations in one call, those of the loops around included */
+    double computed; /* the same without iterations that tails leave out */
+    double parallel; /* iterations that run in parallel */
+    double copies;   /* of the code inside */
+    double whole;    /* share of the iterations that are no partial ones */
+};
+
+/* How the vectors of a definition lie. */
+struct wpk_feature_shape {
+    struct wpk_access_tile tile;
+    bool rolls;                        /* has loops of its own over axes of the output */
+    int node;                          /* innermost */
+    const struct wpk_instruction *dot; /* that adds the terms of one run; NULL: none */
+};
+
+struct wpk_feature_tree {
+    const struct wpk_accesses *accesses;
+    const struct wpk_nest *nest;
+    int registers;
+    struct wpk_feature_node node[WPK_FEATURE_NODES_MAX];
+    int node_count;
+    int64_t row[WPK_FEATURE_ROWS_MAX][WPK_AXES_MAX];
+    int row_count;
+    int loop_node[WPK_NEST_LOOPS_MAX]; /* the innermost node at or around a loop */
+    int place[WPK_NEST_ENTRIES_MAX];   /* the node of an entry's place */
+    int rows[WPK_NEST_ENTRIES_MAX];    /* its first row: widths at node 0, and at the place last */
+    bool held[WPK_NEST_ENTRIES_MAX];   /* its values stay in registers */
+    struct wpk_feature_shape pure[WPK_NEST_ENTRIES_MAX], update[WPK_NEST_ENTRIES_MAX];
+    int writer[WPK_TENSORS_MAX];     /* entry, or -1 */
+    int contiguous[WPK_TENSORS_MAX]; /* dimension whose elements lie side by side */
+};
+
+/*   unit  registers: vectors that hold values between the definitions of a tile */
+void wpk_feature_tree_init(struct wpk_feature_tree *tree, const struct wpk_accesses *accesses,
+                           const struct wpk_nest *nest, int registers);
+
+const struct wpk_stage_access *wpk_feature_facts(const struct wpk_feature_tree *tree, int entry);
+double wpk_feature_product(const int64_t *values, int count);
+/* True if the entry has an update. */
+bool wpk_feature_updates(const struct wpk_feature_tree *tree, int entry);
+/* True if neighbouring lanes of an entry are not neighbours in the memory that it writes. */
+bool wpk_feature_scatters(const struct wpk_nest_entry *entry, int rank,
+                          const struct wpk_access_tile *tile);
+/* True if loads of the tensor do not access memory: its values are in registers, or it is
+ * inlined. */
+bool wpk_feature_is_held(const struct wpk_feature_tree *tree, int tensor);
+/* The widths of an entry's axes in one iteration of a node, which is its own or around it. */
+const int64_t *wpk_feature_widths_at(const struct wpk_feature_tree *tree, int entry, int node);
+/* Elements of a dimension that a load and the stage's further loads of the tensor access. */
+int64_t wpk_feature_width(const struct wpk_feature_tree *tree, const struct wpk_access *access,
+                          int dim, const int64_t *widths);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "search/feature_tree.h"
+#include "search/feature.h"
 
 #include <string.h>
 

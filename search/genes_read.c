@@ -81,12 +81,6 @@ static void read_order(int64_t order, int count, int *out)
     }
 }
 
-static void read_place(int64_t place, struct wpk_decisions *out)
-{
-    out->level = (enum wpk_level)(place % WPK_LEVEL_COUNT);
-    out->at_group = out->level == WPK_LEVEL_ROOT ? -1 : (int)(place / WPK_LEVEL_COUNT);
-}
-
 static void read_orders(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
                         const struct wpk_slots *slots, const struct wpk_group *group,
                         const struct wpk_stage *root, struct wpk_decisions *out)
@@ -186,7 +180,9 @@ void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidat
     if (group->contraction >= 0) {
         read_reduction(variant, candidate, slots, group, out);
     }
-    read_place(value_of(variant, candidate, slots->at, wpk_place(-1, WPK_LEVEL_ROOT)), out);
+    int64_t place = value_of(variant, candidate, slots->at, wpk_place(-1, WPK_LEVEL_ROOT));
+    out->level = (enum wpk_level)(place % WPK_LEVEL_COUNT);
+    out->at_group = out->level == WPK_LEVEL_ROOT ? -1 : (int)(place / WPK_LEVEL_COUNT);
     for (int a = 0; a < root->rank && out->level != WPK_LEVEL_ROOT; a++) {
         out->block[a] = 0; /* it is computed block by block already */
     }

@@ -152,20 +152,6 @@ static int64_t find_cut(const struct wpk_machine *machine, int64_t extent)
     return best;
 }
 
-/* The stage of this name is cut into lanes and the sum of them, if that is worth it. */
-static wpk_err split_row(struct wpk_program *program, const struct wpk_machine *machine, int id)
-{
-    const struct wpk_stage *stage = &program->stages[id];
-    bool prepare[WPK_STAGES_MAX], literal[WPK_AXES_MAX];
-
-    wpk_program_mark_prepare(program, prepare);
-    wpk_reuse_mark_literal(program, stage, literal);
-    int axis =
-        prepare[id] || wpk_reuse_pays(program, stage, literal) ? -1 : row_axis(program, stage);
-    int64_t cut = axis < 0 || literal[axis] ? 0 : find_cut(machine, stage->axes[axis].extent);
-    return cut > 0 ? wpk_derive_split_reduction(program, id, axis, cut) : WPK_OK;
-}
-
 /* Every reduction is cut once. */
 static wpk_err split_rows(struct wpk_program *program, const struct wpk_machine *machine)
 {
@@ -181,7 +167,16 @@ static wpk_err split_rows(struct wpk_program *program, const struct wpk_machine 
     }
     for (int i = 0; err == WPK_OK && i < count; i++) {
         int tensor = wpk_program_find_tensor(program, names[i]);
-        err = split_row(program, machine, wpk_program_writer(program, tensor));
+        /* The stage of this name is cut into lanes and the sum of them, if that is worth it. */
+        int id = wpk_program_writer(program, tensor);
+        const struct wpk_stage *stage = &program->stages[id];
+        bool prepare[WPK_STAGES_MAX], literal[WPK_AXES_MAX];
+        wpk_program_mark_prepare(program, prepare);
+        wpk_reuse_mark_literal(program, stage, literal);
+        int axis =
+            prepare[id] || wpk_reuse_pays(program, stage, literal) ? -1 : row_axis(program, stage);
+        int64_t cut = axis < 0 || literal[axis] ? 0 : find_cut(machine, stage->axes[axis].extent);
+        err = cut > 0 ? wpk_derive_split_reduction(program, id, axis, cut) : WPK_OK;
     }
     return err;
 }

@@ -56,14 +56,16 @@ static void mark_border_axes(const struct wpk_program *program, const struct wpk
     }
 }
 
-void wpk_reuse_mark_literal(const struct wpk_program *program, const struct wpk_stage *stage,
-                            bool *literal)
+bool wpk_reuse_mark_tables(const struct wpk_program *program, const struct wpk_stage *stage,
+                           bool *literal)
 {
+    bool found = false;
     memset(literal, 0, WPK_AXES_MAX * sizeof(*literal));
     for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
         if (program->tensors[load.node->tensor].role != WPK_ROLE_LITERAL) {
             continue;
         }
+        found = true;
         for (int d = 0; d < program->tensors[load.node->tensor].rank; d++) {
             int axis = wpk_index_axis(program, load.node->index[d]);
             if (axis >= 0) {
@@ -71,6 +73,13 @@ void wpk_reuse_mark_literal(const struct wpk_program *program, const struct wpk_
             }
         }
     }
+    return found;
+}
+
+void wpk_reuse_mark_literal(const struct wpk_program *program, const struct wpk_stage *stage,
+                            bool *literal)
+{
+    (void)wpk_reuse_mark_tables(program, stage, literal);
     mark_border_axes(program, stage, literal);
 }
 

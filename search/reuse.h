@@ -6,6 +6,10 @@
 
 #include "ir/program.h"
 
+/* Mark the axes of the stage that index literals; false: it loads none.
+ *   shape   literal [WPK_AXES_MAX] */
+bool wpk_reuse_mark_tables(const struct wpk_program *program, const struct wpk_stage *stage,
+                           bool *literal);
 /* Fill `literal` with the axes that index a literal, or whose unrolling folds multiplications by
  * the zeros outside of an operand. Such axes are covered whole.
  *   shape   literal [WPK_AXES_MAX] */

@@ -155,18 +155,6 @@ static void insert(struct ranking *r, struct ranked *one)
     r->list[at] = *one;
 }
 
-static void insert_split(struct ranking *r, const struct ranked *one)
-{
-    int i = 0;
-    while (i < r->split_count && r->split[i].split != one->split) {
-        i++;
-    }
-    if (i < SPLITS_MAX && (i == r->split_count || one->seconds < r->split[i].seconds)) {
-        r->split_count += i == r->split_count;
-        r->split[i] = *one;
-    }
-}
-
 /* The next decisions of a part in the order of numbers; false after the last ones. */
 static bool advance(const struct wpk_variant *variant, int first, int count,
                     struct wpk_candidate *candidate)
@@ -187,7 +175,14 @@ static void rank(struct ranking *r, int part, struct ranked *one)
         one->seconds = kind->bound(r->space, &one->candidate, part);
         one->split = kind->split(r->space, &one->candidate, part);
         insert(r, one);
-        insert_split(r, one);
+        int i = 0;
+        while (i < r->split_count && r->split[i].split != one->split) {
+            i++;
+        }
+        if (i < SPLITS_MAX && (i == r->split_count || one->seconds < r->split[i].seconds)) {
+            r->split_count += i == r->split_count;
+            r->split[i] = *one;
+        }
     }
 }
 
@@ -297,16 +292,6 @@ static void measure(const struct wpk_space *space, struct ranked *one)
     }
 }
 
-static void keep(const struct wpk_space *space, struct kept *kept, const struct ranked *one)
-{
-    int same = find_like(space, kept->best, kept->count, one, true);
-    if (same < kept->count && one->seconds < kept->best[same].seconds) {
-        kept->best[same] = *one;
-    } else if (same == kept->count && same < KEPT_MAX) {
-        kept->best[kept->count++] = *one;
-    }
-}
-
 /* Insert the variant's candidates, and keep the best of its splits.
  *   shape  scratch [2 * r->max] */
 static void rank_variant(struct ranking *r, int v, struct ranked *scratch, struct kept *kept)
@@ -325,7 +310,12 @@ static void rank_variant(struct ranking *r, int v, struct ranked *scratch, struc
             if (i < part.count && (i > 0 || p == 0)) {
                 insert(r, one);
             }
-            keep(space, kept, one);
+            int same = find_like(space, kept->best, kept->count, one, true);
+            if (same < kept->count && one->seconds < kept->best[same].seconds) {
+                kept->best[same] = *one;
+            } else if (same == kept->count && same < KEPT_MAX) {
+                kept->best[kept->count++] = *one;
+            }
         }
     }
 }
@@ -346,24 +336,6 @@ static bool place_best(const struct wpk_space *space, const struct kept *kept, b
         r->list[at] = kept->best[best];
     }
     return best >= 0;
-}
-
-/* Algorithms that the list lacks take the last places, the best ones the last; then splits. */
-static void place_kept(const struct wpk_space *space, const struct kept *kept, struct ranking *r)
-{
-    int placed = 0;
-    while (placed < r->max - 1 && place_best(space, kept, false, r, &placed)) {
-    }
-    while (placed < r->max / 2 && place_best(space, kept, true, r, &placed)) {
-    }
-}
-
-/* The other back ends of the space. */
-static int count_others(const struct wpk_space *space, const struct wpk_candidate *candidate)
-{
-    const struct wpk_variant *variant = &space->variants[candidate->variant];
-    const struct wpk_structure *structure = variant->plan;
-    return structure->by < 0 ? 0 : variant->genes[structure->by].choice_count - 1;
 }
 
 /* Each other back end's best candidate of the first one's variant, behind the first few.
@@ -403,12 +375,20 @@ wpk_err wpk_space_kind_construct(const struct wpk_space *space, struct wpk_candi
         }
     }
     if (r.count > 0) {
-        others = count_others(space, &list[0].candidate);
+        /* The other back ends of the space. */
+        const struct wpk_variant *variant = &space->variants[list[0].candidate.variant];
+        const struct wpk_structure *structure = variant->plan;
+        others = structure->by < 0 ? 0 : variant->genes[structure->by].choice_count - 1;
         others = others < max ? others : max - 1;
         r.max = max - others;
         r.count = r.count < r.max ? r.count : r.max;
     }
-    place_kept(space, kept, &r);
+    /* Algorithms that the list lacks take the last places, the best ones the last; then splits. */
+    int placed = 0;
+    while (placed < r.max - 1 && place_best(space, kept, false, &r, &placed)) {
+    }
+    while (placed < r.max / 2 && place_best(space, kept, true, &r, &placed)) {
+    }
     if (others > 0) {
         place_back_ends(&r, others, scratch);
     }

@@ -111,12 +111,6 @@ static wpk_err begin(const struct wpk_space *space, int variant, struct wpk_cand
     return err;
 }
 
-/* A size as a number; WPK_GENE_ALL is larger than any. */
-static double size_of(int64_t value)
-{
-    return value == WPK_GENE_ALL ? HUGE_VAL : wpk_real_log((double)value);
-}
-
 /* The choice whose size is nearest; -1: the text is no size, or there is no choice. */
 static int nearest_choice(const struct wpk_gene *gene, const char *text)
 {
@@ -132,7 +126,10 @@ static int nearest_choice(const struct wpk_gene *gene, const char *text)
         if (gene->choice[i].value <= 0) {
             continue;
         }
-        double other = size_of(gene->choice[i].value);
+        /* A size as a number; WPK_GENE_ALL is larger than any. */
+        double other = gene->choice[i].value == WPK_GENE_ALL
+                           ? HUGE_VAL
+                           : wpk_real_log((double)gene->choice[i].value);
         double distance = isinf(size) || isinf(other) ? (size == other ? 0 : 1e3 - fmin(other, 1e2))
                                                       : fabs(size - other);
         if (distance < least) {

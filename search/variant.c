@@ -169,40 +169,6 @@ static void note_owned(struct owners *owners, const struct wpk_program *program,
     }
 }
 
-static void begin_owners(const struct wpk_space *space, const struct wpk_program *program,
-                         struct owners *owners)
-{
-    owners->count = 0;
-    note_owned(owners, program, -1);
-    for (int i = 0; i < space->sites->count; i++) {
-        int found = find_owned(owners, space->sites->site[i].name);
-        if (found >= 0) {
-            owners->tensor[found].site = i;
-        }
-    }
-}
-
-/* The site of each group's contraction. Stages that normalizing adds between the contraction and
- * the root belong to no site. */
-static void find_sites(const struct owners *owners, const struct wpk_program *program,
-                       struct wpk_structure *structure)
-{
-    for (int g = 0; g < structure->plan.group_count; g++) {
-        const struct wpk_group *group = &structure->plan.group[g];
-        int found = -1, m = group->contraction;
-        structure->site_of[g] = -1;
-        while (m >= 0 && found < 0) {
-            int tensor = program->stages[group->member[m].stage].output;
-            found = find_owned(owners, program->tensors[tensor].name);
-            m = group->member[m].consumer;
-        }
-        if (group->contraction >= 0 && found < 0) {
-            found = find_owned(owners, group->name);
-        }
-        structure->site_of[g] = found < 0 ? -1 : owners->tensor[found].site;
-    }
-}
-
 static wpk_err apply_choices(const struct wpk_space *space, const struct wpk_variant *variant,
                              bool late, struct wpk_program *program, struct owners *owners)
 {
@@ -239,7 +205,14 @@ static wpk_err transform(const struct wpk_space *space, const struct wpk_variant
     }
     if (err == WPK_OK) {
         find_bare(program, space, variant, &bare);
-        begin_owners(space, program, owners);
+        owners->count = 0;
+        note_owned(owners, program, -1);
+        for (int i = 0; i < space->sites->count; i++) {
+            int found = find_owned(owners, space->sites->site[i].name);
+            if (found >= 0) {
+                owners->tensor[found].site = i;
+            }
+        }
     }
     err = err == WPK_OK ? apply_choices(space, variant, false, program, owners) : err;
     err = err == WPK_OK ? wpk_derive_borders(program) : err;
@@ -370,7 +343,22 @@ wpk_err wpk_variant_derive(const struct wpk_space *space, struct wpk_variant *va
     err = err == WPK_OK ? wpk_plan_derive(program, &structure->plan) : err;
     err = err == WPK_OK ? wpk_accesses_init(program, &structure->accesses) : err;
     if (err == WPK_OK) {
-        find_sites(&owners, program, structure);
+        /* The site of each group's contraction. Stages that normalizing adds between the
+         * contraction and the root belong to no site. */
+        for (int g = 0; g < structure->plan.group_count; g++) {
+            const struct wpk_group *group = &structure->plan.group[g];
+            int found = -1, m = group->contraction;
+            structure->site_of[g] = -1;
+            while (m >= 0 && found < 0) {
+                int tensor = program->stages[group->member[m].stage].output;
+                found = find_owned(&owners, program->tensors[tensor].name);
+                m = group->member[m].consumer;
+            }
+            if (group->contraction >= 0 && found < 0) {
+                found = find_owned(&owners, group->name);
+            }
+            structure->site_of[g] = found < 0 ? -1 : owners.tensor[found].site;
+        }
         wpk_strides_derive(variant);
         err = wpk_genes_derive(variant, structure, &space->options);
     }

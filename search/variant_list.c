@@ -379,12 +379,6 @@ double wpk_variant_error(const struct wpk_variant *variant, int g, int64_t block
     return sqrt(sums * sums * share_of(variant, &s->plan.group[g], block) + rest * rest);
 }
 
-static struct wpk_gene *sum_gene(const struct wpk_variant *variant, int g)
-{
-    const struct wpk_structure *s = variant->plan;
-    return s->slots[g].sum < 0 ? NULL : &variant->genes[s->slots[g].sum];
-}
-
 double wpk_variant_error_least(const struct wpk_variant *variant)
 {
     const struct wpk_structure *s = variant->plan;
@@ -394,7 +388,7 @@ double wpk_variant_error_least(const struct wpk_variant *variant)
         if (s->plan.group[g].contraction < 0) {
             continue; /* it adds nothing up */
         }
-        const struct wpk_gene *gene = sum_gene(variant, g);
+        const struct wpk_gene *gene = s->slots[g].sum < 0 ? NULL : &variant->genes[s->slots[g].sum];
         double least = wpk_variant_error(variant, g, WPK_GENE_ALL);
         for (int i = 0; gene != NULL && i < gene->choice_count; i++) {
             double error = wpk_variant_error(variant, g, gene->choice[i].value);

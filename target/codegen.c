@@ -7,7 +7,6 @@
 #include "target/gpu/build.h"
 #include "target/gpu/nvrtc.h"
 #include "target/gpu/print.h"
-#include "target/halide/accepts.h"
 #include "target/halide/halide.h"
 
 #include <stdio.h>

@@ -10,6 +10,7 @@
 
 #include "nest/schedule.h"
 #include "search/back_end.h"
+#include "search/space.h"
 
 #define WPK_CODEGEN_VERSION_MAX 28
 
@@ -49,5 +50,22 @@ WPK_MUST_CHECK wpk_err wpk_codegen_version(const struct wpk_codegen *codegen,
  * compiled.
  *   errors  WPK_EINVAL with the stage and loop at fault; WPK_ENOMEM */
 wpk_err wpk_codegen_check(const struct wpk_schedule *schedule, struct wpk_diag *diag);
+
+/* From a candidate to a schedule: program + genes -> packed program + nest, without I/O. */
+
+/* Make the schedule of a candidate.
+ *   owns    caller calls wpk_schedule_fini
+ *   errors  WPK_EINVAL the candidate breaks a rule; WPK_ENOMEM */
+wpk_err wpk_lower(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                  struct wpk_schedule *out, struct wpk_diag *diag);
+
+/* Compiling a schedule by its back end. Only wpk-builder links it. */
+
+/* Compile the main program of a schedule that wpk_codegen_check() accepts to the function `symbol`
+ * in the object file `object_path`, with the arguments of target/halide/halide.h. A back end that
+ * makes images writes one to that path.
+ *   errors  WPK_EUNSUPPORTED with the back end's message */
+wpk_err wpk_emit(const struct wpk_schedule *schedule, const char *symbol, const char *object_path,
+                 struct wpk_diag *diag);
 
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "target/emit.h"
+#include "target/codegen.h"
 
 #include "search/back_end.h"
-#include "target/c/build.h"
+#include "target/c/compiler.h"
 #include "target/gpu/build.h"
-#include "target/halide/accepts.h"
 #include "target/halide/halide.h"
 
 #define EMIT(symbol, name, kind, traits) wpk_##symbol##_build,

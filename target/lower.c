@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A candidate's nest, over the rewritten program: every decision was made before
  * (candidate_nest.h). */
-#include "target/lower.h"
+#include "target/codegen.h"
 
 #include "search/candidate_nest.h"
 #include "search/variant.h"
@@ -84,20 +84,6 @@ static void take_loops(const struct wpk_nest *from, const struct wpk_nest_entry 
     out->atomic = loops->atomic;
 }
 
-/* A block's number is the outermost axis. */
-static void take_storage(const struct wpk_nest *from, const struct wpk_nest_entry *entry,
-                         struct wpk_nest_entry *taken)
-{
-    int rank = wpk_nest_stage(from, entry)->rank, count = 0;
-    taken->reordered = entry->reordered;
-    if (entry->kind == WPK_NEST_PART) {
-        taken->storage[count++] = 0;
-    }
-    for (int i = 0; i < rank; i++) {
-        taken->storage[count++] = axis_of(from, entry, entry->storage[i]);
-    }
-}
-
 static void take_entry(const struct lowering *l, int e, int stage, struct wpk_nest *nest)
 {
     const struct wpk_nest_entry *entry = &l->nest->entry[e];
@@ -113,7 +99,15 @@ static void take_entry(const struct lowering *l, int e, int stage, struct wpk_ne
     taken->depth = entry->depth;
     taken->by = entry->by;
     if (entry->reordered && !entry->inlined) {
-        take_storage(l->nest, entry, taken);
+        /* A block's number is the outermost axis. */
+        int rank = wpk_nest_stage(l->nest, entry)->rank, count = 0;
+        taken->reordered = entry->reordered;
+        if (entry->kind == WPK_NEST_PART) {
+            taken->storage[count++] = 0;
+        }
+        for (int i = 0; i < rank; i++) {
+            taken->storage[count++] = axis_of(l->nest, entry, entry->storage[i]);
+        }
     }
     if (place->entry >= 0 && !entry->inlined) {
         int reader = nest->program->stage_count - 1 -

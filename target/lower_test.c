@@ -2,8 +2,6 @@
 /* The decisions of lowering: tails, and which loops run in parallel. The candidates here are ones
  * whose kernels read outside their inputs before a fix. Random programs get from a space to a
  * schedule; WPK_TEST_SEED draws others. */
-#include "target/lower.h"
-
 #include "ir/notation/notation.h"
 #include "target/codegen.h"
 #include "tests/random_program.h"

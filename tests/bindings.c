@@ -2,7 +2,6 @@
 /* One product, an operand of which is staged at a loop over its terms, is bound for a CPU by both
  * back ends: each computes what the reference does. */
 #include "target/codegen.h"
-#include "target/emit.h"
 #include "tests/kernel_check.h"
 
 #include <setjmp.h>

@@ -5,7 +5,7 @@
 #include "ir/notation/notation.h"
 #include "ir/reference/reference.h"
 #include "nest/check.h"
-#include "target/lower.h"
+#include "target/codegen.h"
 
 #include <math.h>
 #include <setjmp.h>

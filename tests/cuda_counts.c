@@ -9,7 +9,7 @@
 #include "common/clock.h"
 #include "common/fs.h"
 #include "ir/notation/notation.h"
-#include "target/lower.h"
+#include "target/codegen.h"
 #include "tests/cuda_check.h"
 
 #include <setjmp.h>

@@ -4,7 +4,7 @@
  * printed CUDA C or of the plan of launches. */
 #include "tests/cuda_mutants.h"
 #include "ir/notation/notation.h"
-#include "target/lower.h"
+#include "target/codegen.h"
 #include "tests/cuda_check.h"
 
 #include <setjmp.h>

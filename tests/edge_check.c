@@ -3,8 +3,6 @@
 
 #include "ir/notation/notation.h"
 #include "target/codegen.h"
-#include "target/emit.h"
-#include "target/lower.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints the program of an operator that is written by name, in whole form:
  * expand '{"type":"conv2d",…}'. Tests that try candidates of every name use it. */
+#include "ir/notation/definition.h"
 #include "ir/notation/notation.h"
-#include "ir/notation/shorthand.h"
 
 #include <stdio.h>
 

@@ -3,9 +3,7 @@
  * candidates, compute on the emulator what the reference does, without a fault.
  * WPK_TEST_CANDIDATES sets how many candidates each program has. */
 #include "target/codegen.h"
-#include "target/halide/accepts.h"
 #include "target/halide/halide.h"
-#include "target/lower.h"
 #include "tests/cuda_check.h"
 
 #include <setjmp.h>

@@ -14,7 +14,7 @@
 #include "target/halide/halide.h"
 
 #include "common/fs.h"
-#include "target/lower.h"
+#include "target/codegen.h"
 #include "tests/random_program.h"
 
 #include <setjmp.h>

@@ -4,8 +4,6 @@
  * edited at random: steps, tails, bindings, places, extents, alignment, storage. WPK_TEST_SEED
  * draws others, WPK_TEST_EDITS sets how many are built. */
 #include "target/codegen.h"
-#include "target/emit.h"
-#include "target/lower.h"
 #include "tests/kernel_check.h"
 #include "tests/random_program.h"
 

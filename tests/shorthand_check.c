@@ -2,7 +2,7 @@
 #include "tests/shorthand_check.h"
 
 #include "common/rng.h"
-#include "ir/notation/shorthand.h"
+#include "ir/notation/definition.h"
 #include "ir/reference/reference.h"
 
 #include <math.h>

@@ -20,7 +20,7 @@ struct wpk_simple_values {
 void wpk_simple_run(const struct wpk_program *program, const double *const *given,
                     struct wpk_simple_values *out);
 /* Run every stage, with every floating result rounded to its type and sums taken term by term.
- * Functions that are not correctly rounded (ir/reference/direct.h) must not occur. */
+ * Functions that are not correctly rounded (ir/reference/reference.h) must not occur. */
 void wpk_simple_run_rounded(const struct wpk_program *program, const double *const *given,
                             struct wpk_simple_values *out);
 void wpk_simple_values_fini(struct wpk_simple_values *values);

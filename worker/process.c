@@ -159,14 +159,6 @@ static void exec_program(pid_t parent, int fd, int report, const char *path, cha
     _exit(1);
 }
 
-/* The child's descriptor must not be overwritten by the channel's before it is used. */
-static int move_above_channel(int fd)
-{
-    int moved = fcntl(fd, F_DUPFD_CLOEXEC, WPK_CHANNEL_FD + 1);
-    close(fd);
-    return moved;
-}
-
 wpk_err wpk_process_start(const char *path, char *const *argv, struct wpk_process *out,
                           struct wpk_diag *diag)
 {
@@ -180,7 +172,11 @@ wpk_err wpk_process_start(const char *path, char *const *argv, struct wpk_proces
         close(pair[1]);
         return WPK_ESYSTEM;
     }
-    report[1] = move_above_channel(report[1]);
+    /* The child's descriptor must not be overwritten by the channel's before it is used. */
+    int fd = report[1];
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, WPK_CHANNEL_FD + 1);
+    close(fd);
+    report[1] = moved;
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid == 0) {

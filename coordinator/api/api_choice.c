@@ -9,7 +9,7 @@
 #include "coordinator/store/history.h"
 #include "coordinator/store/history_admin.h"
 #include "coordinator/store/sign.h"
-#include "ir/canonical/fingerprint.h"
+#include "ir/canonical/canonical.h"
 #include "ir/notation/notation.h"
 #include "ir/reference/reference.h"
 

@@ -14,7 +14,7 @@
 #include "coordinator/store/artifact.h"
 #include "coordinator/store/history.h"
 #include "coordinator/store/sign.h"
-#include "ir/canonical/fingerprint.h"
+#include "ir/canonical/canonical.h"
 #include "ir/notation/notation.h"
 #include "schema/kernel_manifest.h"
 #include "schema/message.h"

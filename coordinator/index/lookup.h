@@ -5,7 +5,7 @@
 #define WPK_COORDINATOR_INDEX_LOOKUP_H
 
 #include "coordinator/index/index.h"
-#include "ir/canonical/fingerprint.h"
+#include "ir/canonical/canonical.h"
 
 #define WPK_LOOKUP_DIFFERS_MAX 8
 

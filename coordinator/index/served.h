@@ -5,7 +5,7 @@
 #define WPK_COORDINATOR_INDEX_SERVED_H
 
 #include "coordinator/store/store.h"
-#include "ir/canonical/fingerprint.h"
+#include "ir/canonical/canonical.h"
 #include "schema/accuracy.h"
 #include "schema/record.h"
 
@@ -34,9 +34,9 @@ struct wpk_served {
     struct wpk_accuracy accuracy;   /* the class that serves it */
     double times_direct;            /* its error over direct evaluation's; -1: not measured */
     bool pinned;
-    bool vendor; /* a vendor's implementation, without an artifact */
-    double flops; /* of one call */
-    double bytes; /* of its inputs, constants and outputs */
+    bool vendor;             /* a vendor's implementation, without an artifact */
+    double flops;            /* of one call */
+    double bytes;            /* of its inputs, constants and outputs */
     double peak_flops_per_s; /* of one core of the device; 0: unknown */
     double peak_bytes_per_s; /* likewise */
     uint64_t median_ns;

@@ -6,7 +6,6 @@
 #include "common/buf.h"
 #include "coordinator/state/model.h"
 #include "ir/canonical/canonical.h"
-#include "ir/canonical/fingerprint.h"
 
 /* Decode a job file.
  *   owns    caller calls wpk_job_entry_free, or hands the entry to an event

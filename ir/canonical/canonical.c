@@ -127,36 +127,6 @@ static void take_operand(int node, void *user)
 
 /* ---- expressions */
 
-static int emit_chain(struct emission *e, int s, int node)
-{
-    enum wpk_binary op = (enum wpk_binary)e->from->nodes[node].op;
-    struct operands operands = {.e = e, .stage = s};
-    int count = 0;
-    wpk_labels_walk_chain(e->labels, node, count_operand, &count);
-    operands.at = malloc((size_t)count * sizeof *operands.at);
-    if (operands.at == NULL) {
-        e->to->full = e->to->starved = true;
-        return -1;
-    }
-    wpk_labels_walk_chain(e->labels, node, take_operand, &operands);
-    qsort(operands.at, (size_t)count, sizeof *operands.at, compare_operands);
-    int id = emit_node(e, s, operands.at[0].node);
-    for (int i = 1; i < count; i++) {
-        id = wpk_node_binary(e->to, op, id, emit_node(e, s, operands.at[i].node));
-    }
-    free(operands.at);
-    return id;
-}
-
-static int emit_axis(struct emission *e, int s, int axis)
-{
-    int *number = &e->map->axis[s][axis];
-    if (*number < 0) {
-        *number = e->next_axis[s]++;
-    }
-    return wpk_node_axis(e->to, *number);
-}
-
 static int emit_load(struct emission *e, int s, const struct wpk_node *load)
 {
     int index[WPK_RANK_MAX];
@@ -176,27 +146,38 @@ static int emit_fresh(struct emission *e, int s, int node)
         return wpk_node_append(e->to, n);
     }
     if (n->kind == WPK_NODE_AXIS) {
-        return emit_axis(e, s, n->axis);
+        int *number = &e->map->axis[s][n->axis];
+        if (*number < 0) {
+            *number = e->next_axis[s]++;
+        }
+        return wpk_node_axis(e->to, *number);
     }
     if (n->kind == WPK_NODE_LOAD) {
         return emit_load(e, s, n);
     }
     if (wpk_labels_sorts(e->labels, node)) {
-        return emit_chain(e, s, node);
+        enum wpk_binary op = (enum wpk_binary)e->from->nodes[node].op;
+        struct operands operands = {.e = e, .stage = s};
+        int count = 0;
+        wpk_labels_walk_chain(e->labels, node, count_operand, &count);
+        operands.at = malloc((size_t)count * sizeof *operands.at);
+        if (operands.at == NULL) {
+            e->to->full = e->to->starved = true;
+            return -1;
+        }
+        wpk_labels_walk_chain(e->labels, node, take_operand, &operands);
+        qsort(operands.at, (size_t)count, sizeof *operands.at, compare_operands);
+        int id = emit_node(e, s, operands.at[0].node);
+        for (int i = 1; i < count; i++) {
+            id = wpk_node_binary(e->to, op, id, emit_node(e, s, operands.at[i].node));
+        }
+        free(operands.at);
+        return id;
     }
     for (int i = 0; i < 3 && n->arg[i] >= 0; i++) {
         arg[i] = emit_node(e, s, n->arg[i]);
     }
-    switch (n->kind) {
-    case WPK_NODE_UNARY:
-        return wpk_node_unary(e->to, (enum wpk_unary)n->op, arg[0]);
-    case WPK_NODE_BINARY:
-        return wpk_node_binary(e->to, (enum wpk_binary)n->op, arg[0], arg[1]);
-    case WPK_NODE_SELECT:
-        return wpk_node_select(e->to, arg[0], arg[1], arg[2]);
-    default:
-        return wpk_node_cast(e->to, n->dtype, arg[0]);
-    }
+    return wpk_node_remake(e->to, n, arg);
 }
 
 static int emit_node(struct emission *e, int s, int node)
@@ -255,22 +236,6 @@ static bool same_stage(const struct wpk_program *program, const struct wpk_stage
     return same && same_expr(program, a->expr, b->expr);
 }
 
-/* Reduction axes that the expression does not name come last, by label. */
-static void number_other_axes(struct emission *e, int s)
-{
-    const struct wpk_stage *stage = &e->from->stages[s];
-    const uint64_t *label = e->labels->axis[s];
-    while (e->next_axis[s] < stage->axis_count) {
-        int next = -1;
-        for (int a = stage->rank; a < stage->axis_count; a++) {
-            if (e->map->axis[s][a] < 0 && (next < 0 || label[a] < label[next])) {
-                next = a;
-            }
-        }
-        e->map->axis[s][next] = e->next_axis[s]++;
-    }
-}
-
 static int add_tensor(struct emission *e, int t)
 {
     const struct wpk_tensor *tensor = &e->from->tensors[t];
@@ -289,9 +254,29 @@ static int add_tensor(struct emission *e, int t)
     return id;
 }
 
-static void fill_stage(struct emission *e, int s, int expr, struct wpk_stage *out)
+/* The stage, after those it needs; returns the tensor it writes. Depth: WPK_STAGES_MAX. */
+static int emit_stage(struct emission *e, int s)
 {
+    int expr = emit_node(e, s, e->from->stages[s].expr);
+    /* Reduction axes that the expression does not name come last, by label. */
     const struct wpk_stage *stage = &e->from->stages[s];
+    const uint64_t *label = e->labels->axis[s];
+    while (e->next_axis[s] < stage->axis_count) {
+        int next = -1;
+        for (int a = stage->rank; a < stage->axis_count; a++) {
+            if (e->map->axis[s][a] < 0 && (next < 0 || label[a] < label[next])) {
+                next = a;
+            }
+        }
+        e->map->axis[s][next] = e->next_axis[s]++;
+    }
+    int output = add_tensor(e, e->from->stages[s].output);
+    int id = wpk_program_add_stage(e->to, output, NULL);
+    if (expr < 0 || id < 0) {
+        e->to->full = true;
+        return -1;
+    }
+    struct wpk_stage *out = &e->to->stages[id];
     out->axis_count = stage->axis_count;
     out->reduction = stage->reduction;
     out->accumulator = stage->accumulator;
@@ -302,20 +287,6 @@ static void fill_stage(struct emission *e, int s, int expr, struct wpk_stage *ou
         axis->extent = stage->axes[a].extent;
         (void)snprintf(axis->name, sizeof axis->name, "a%d", number);
     }
-}
-
-/* The stage, after those it needs; returns the tensor it writes. Depth: WPK_STAGES_MAX. */
-static int emit_stage(struct emission *e, int s)
-{
-    int expr = emit_node(e, s, e->from->stages[s].expr);
-    number_other_axes(e, s);
-    int output = add_tensor(e, e->from->stages[s].output);
-    int id = wpk_program_add_stage(e->to, output, NULL);
-    if (expr < 0 || id < 0) {
-        e->to->full = true;
-        return -1;
-    }
-    fill_stage(e, s, expr, &e->to->stages[id]);
     for (int o = 0; o < id; o++) {
         if (e->to->tensors[output].role == WPK_ROLE_INTERMEDIATE &&
             same_stage(e->to, &e->to->stages[o], &e->to->stages[id])) {
@@ -372,21 +343,6 @@ static void emit_outputs(struct emission *e)
 
 /* ---- the whole */
 
-static void blank_map(const struct wpk_program *program, struct emission *e)
-{
-    for (int t = 0; t < WPK_TENSORS_MAX; t++) {
-        e->map->tensor[t] = -1;
-    }
-    for (int s = 0; s < WPK_STAGES_MAX; s++) {
-        int rank = s < program->stage_count ? program->stages[s].rank : 0;
-        e->map->stage[s] = -1;
-        e->next_axis[s] = rank;
-        for (int a = 0; a < WPK_AXES_MAX; a++) {
-            e->map->axis[s][a] = a < rank ? a : -1;
-        }
-    }
-}
-
 static wpk_err emit_program(const struct wpk_program *normal, struct wpk_labels *labels,
                             struct wpk_program *out, struct wpk_canonical_map *map)
 {
@@ -397,7 +353,17 @@ static wpk_err emit_program(const struct wpk_program *normal, struct wpk_labels 
     wpk_err err = WPK_ENOMEM;
     memset(out, 0, sizeof *out);
     if (e.built != NULL && e.builder != NULL) {
-        blank_map(normal, &e);
+        for (int t = 0; t < WPK_TENSORS_MAX; t++) {
+            e.map->tensor[t] = -1;
+        }
+        for (int s = 0; s < WPK_STAGES_MAX; s++) {
+            int rank = s < normal->stage_count ? normal->stages[s].rank : 0;
+            e.map->stage[s] = -1;
+            e.next_axis[s] = rank;
+            for (int a = 0; a < WPK_AXES_MAX; a++) {
+                e.map->axis[s][a] = a < rank ? a : -1;
+            }
+        }
         emit_outputs(&e);
         err = wpk_program_validate(out, NULL); /* normal forms may outgrow the limits */
     }

@@ -3,7 +3,6 @@
 
 #include "common/buf.h"
 #include "common/rng.h"
-#include "ir/canonical/fingerprint.h"
 #include "ir/notation/notation.h"
 #include "tests/derive_check.h"
 #include "tests/random_program.h"

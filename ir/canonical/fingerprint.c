@@ -9,8 +9,6 @@
  *
  * The family's text has 0 in place of extents, and no borders. Changing anything in the canonical
  * form or in the printer changes every fingerprint: raise the version. */
-#include "ir/canonical/fingerprint.h"
-
 #include "common/buf.h"
 #include "common/crypto.h"
 #include "common/json.h"

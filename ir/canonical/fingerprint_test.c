@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program is rewritten at random in all the ways that must not matter, then in those that do. */
-#include "ir/canonical/fingerprint.h"
+#include "ir/canonical/canonical.h"
 
 #include "common/buf.h"
 #include "common/crypto.h"

@@ -257,16 +257,6 @@ static uint64_t marked_program(struct wpk_labels *labels, int t)
     return hash;
 }
 
-static uint64_t marked_stage(struct wpk_labels *labels, int s, int a)
-{
-    uint64_t own = labels->axis[s][a];
-    labels->axis[s][a] = mix(TAG_MARK, own);
-    labels->current++;
-    uint64_t hash = label_stage(labels, s);
-    labels->axis[s][a] = own;
-    return hash;
-}
-
 /* New labels for arguments and reduction axes, which keep what the own ones told apart. */
 struct round {
     uint64_t tensor[WPK_TENSORS_MAX];
@@ -302,7 +292,12 @@ static void mark_round(struct wpk_labels *labels)
     for (int s = 0; s < program->stage_count; s++) {
         const struct wpk_stage *stage = &program->stages[s];
         for (int a = stage->rank; labels->live[s] && a < stage->axis_count; a++) {
-            round.axis[s][a] = marked_stage(labels, s, a);
+            uint64_t own = labels->axis[s][a];
+            labels->axis[s][a] = mix(TAG_MARK, own);
+            labels->current++;
+            uint64_t hash = label_stage(labels, s);
+            labels->axis[s][a] = own;
+            round.axis[s][a] = hash;
         }
     }
     take_round(labels, &round);
@@ -372,20 +367,6 @@ static void descend_stage(struct wpk_labels *labels, int s, struct round *round)
     }
 }
 
-/* Each by the sum of the contexts that it is read in. */
-static void context_round(struct wpk_labels *labels)
-{
-    struct round round = {0};
-    memset(labels->context, 0, (size_t)labels->program->node_count * sizeof *labels->context);
-    (void)label_program(labels);
-    for (int s = labels->program->stage_count - 1; s >= 0; s--) {
-        if (labels->live[s]) {
-            descend_stage(labels, s, &round);
-        }
-    }
-    take_round(labels, &round);
-}
-
 /* Until a round tells nothing more apart: at most as many rounds as there are things. */
 static void refine(struct wpk_labels *labels)
 {
@@ -393,7 +374,16 @@ static void refine(struct wpk_labels *labels)
     int after = count_distinct(labels);
     do {
         before = after;
-        context_round(labels);
+        /* Each by the sum of the contexts that it is read in. */
+        struct round round = {0};
+        memset(labels->context, 0, (size_t)labels->program->node_count * sizeof *labels->context);
+        (void)label_program(labels);
+        for (int s = labels->program->stage_count - 1; s >= 0; s--) {
+            if (labels->live[s]) {
+                descend_stage(labels, s, &round);
+            }
+        }
+        take_round(labels, &round);
         after = count_distinct(labels);
     } while (after > before);
 }
@@ -473,19 +463,6 @@ static void mark_live(struct wpk_labels *labels, int *loads)
     }
 }
 
-/* Chains of literals alone: what could be folded in them was. */
-static void mark_frozen(const struct wpk_program *program, bool *frozen)
-{
-    for (int id = 0; id < program->node_count; id++) {
-        const struct wpk_node *n = &program->nodes[id];
-        frozen[id] = n->kind == WPK_NODE_BINARY;
-        for (int i = 0; i < 2 && frozen[id]; i++) {
-            const struct wpk_node *arg = &program->nodes[n->arg[i]];
-            frozen[id] = arg->kind == WPK_NODE_LITERAL || (same_chain(n, arg) && frozen[n->arg[i]]);
-        }
-    }
-}
-
 static void label_leaves(struct wpk_labels *labels)
 {
     const struct wpk_program *program = labels->program;
@@ -520,7 +497,16 @@ wpk_err wpk_labels_init(struct wpk_labels *labels, const struct wpk_program *pro
     }
     mark_live(labels, loads);
     free(loads);
-    mark_frozen(program, labels->frozen);
+    /* Chains of literals alone: what could be folded in them was. */
+    bool *frozen = labels->frozen;
+    for (int id = 0; id < program->node_count; id++) {
+        const struct wpk_node *n = &program->nodes[id];
+        frozen[id] = n->kind == WPK_NODE_BINARY;
+        for (int i = 0; i < 2 && frozen[id]; i++) {
+            const struct wpk_node *arg = &program->nodes[n->arg[i]];
+            frozen[id] = arg->kind == WPK_NODE_LITERAL || (same_chain(n, arg) && frozen[n->arg[i]]);
+        }
+    }
     label_leaves(labels);
     refine(labels);
     mark_round(labels);

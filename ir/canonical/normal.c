@@ -173,27 +173,17 @@ static int normal_load(const struct normalizing *n, const struct wpk_node *load)
 static int normal_inner(const struct normalizing *n, const struct wpk_node *old)
 {
     int arg[3] = {-1, -1, -1};
-    int count = old->kind == WPK_NODE_SELECT ? 3 : old->kind == WPK_NODE_BINARY ? 2 : 1;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < 3 && old->arg[i] >= 0; i++) {
         arg[i] = normal(n, old->arg[i]);
         if (arg[i] < 0) {
             return -1;
         }
     }
     enum wpk_binary op = (enum wpk_binary)old->op;
-    switch (old->kind) {
-    case WPK_NODE_UNARY:
-        return wpk_node_unary(n->to, (enum wpk_unary)old->op, arg[0]);
-    case WPK_NODE_BINARY:
-        return old->dtype == WPK_I64 &&
-                       (op == WPK_BINARY_ADD || op == WPK_BINARY_SUB || op == WPK_BINARY_MUL)
-                   ? normal_arithmetic(n->to, op, arg[0], arg[1])
-                   : wpk_node_binary(n->to, op, arg[0], arg[1]);
-    case WPK_NODE_SELECT:
-        return wpk_node_select(n->to, arg[0], arg[1], arg[2]);
-    default:
-        return wpk_node_cast(n->to, old->dtype, arg[0]);
-    }
+    bool is_arithmetic = old->kind == WPK_NODE_BINARY && old->dtype == WPK_I64 &&
+                         (op == WPK_BINARY_ADD || op == WPK_BINARY_SUB || op == WPK_BINARY_MUL);
+    return is_arithmetic ? normal_arithmetic(n->to, op, arg[0], arg[1])
+                         : wpk_node_remake(n->to, old, arg);
 }
 
 static int normal(const struct normalizing *n, int node)

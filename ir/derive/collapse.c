@@ -135,22 +135,6 @@ static bool mark_stage(struct collapse *c, int id)
     return axis < 0 || !has_pair(c->program, stage->expr, false, axis);
 }
 
-/* Find the tensors that keep their dimensions: those that a stage which needs the axes apart
- * writes, or that it reads and no stage writes. */
-static void mark_kept(struct collapse *c)
-{
-    const struct wpk_program *program = c->program;
-    memset(c->kept, 0, sizeof(c->kept));
-    for (int s = 0; s < program->stage_count; s++) {
-        c->kept[program->stages[s].output] |= c->apart[s];
-        for (struct wpk_loads load = wpk_loads_of(program, &program->stages[s]);
-             wpk_loads_next(&load) && c->apart[s];) {
-            int t = load.node->tensor;
-            c->kept[t] |= wpk_program_writer(program, t) < 0;
-        }
-    }
-}
-
 /* True if the stage is an element-wise epilogue of stages that need the axes apart: it is computed
  * with them. */
 static bool finishes_apart(const struct collapse *c, int id)
@@ -177,7 +161,18 @@ static int find_apart(struct collapse *c)
             }
         }
     }
-    mark_kept(c);
+    /* Find the tensors that keep their dimensions: those that a stage which needs the axes apart
+     * writes, or that it reads and no stage writes. */
+    const struct wpk_program *program = c->program;
+    memset(c->kept, 0, sizeof(c->kept));
+    for (int s = 0; s < program->stage_count; s++) {
+        c->kept[program->stages[s].output] |= c->apart[s];
+        for (struct wpk_loads load = wpk_loads_of(program, &program->stages[s]);
+             wpk_loads_next(&load) && c->apart[s];) {
+            int t = load.node->tensor;
+            c->kept[t] |= wpk_program_writer(program, t) < 0;
+        }
+    }
     for (int s = 0; s < c->program->stage_count; s++) {
         if (!c->apart[s] && c->axis[s] >= 0 && finishes_apart(c, s)) {
             return s;

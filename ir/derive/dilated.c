@@ -99,7 +99,6 @@ static int add_data(const struct dilated *d, const int64_t *tile)
     struct wpk_tensor source = program->tensors[d->data.tensor];
     int count = d->pair_count, index[WPK_RANK_MAX];
     int64_t extent[WPK_RANK_MAX];
-    char stem[WPK_NAME_MAX], name[WPK_NAME_MAX];
     for (int i = 0; i < source.rank; i++) {
         extent[count + i] = source.extent[i];
         index[i] = wpk_node_axis(program, count + i);
@@ -114,17 +113,14 @@ static int add_data(const struct dilated *d, const int64_t *tile)
         index[pair->data_dim] = wpk_index_add_constant(
             program, wpk_index_add(program, scaled, wpk_node_axis(program, p)), pair->offset);
     }
-    snprintf(stem, sizeof(stem), "%.40s_e", source.name);
-    wpk_program_free_name(program, stem, name);
-    int tensor = wpk_program_add_tensor(program, name, WPK_ROLE_INTERMEDIATE, source.dtype,
-                                        source.rank + count, extent);
-    int stage = tensor < 0 ? -1 : wpk_program_add_stage(program, tensor, NULL);
+    int stage = wpk_rewrite_add_stage(program, source.name, "e", source.dtype, source.rank + count,
+                                      extent, NULL);
     if (stage < 0) {
         return -1;
     }
     int outside = d->data.outside >= 0 ? d->data.outside : wpk_node_real(program, source.dtype, 0);
     program->stages[stage].expr = wpk_node_load(program, d->data.tensor, index, outside);
-    return program->stages[stage].expr < 0 ? -1 : tensor;
+    return program->stages[stage].expr < 0 ? -1 : program->stages[stage].output;
 }
 
 struct use {
@@ -160,7 +156,6 @@ static int add_windows(const struct dilated *d, char *name)
     const struct wpk_tensor target = program->tensors[d->old.output];
     int count = d->pair_count, map[WPK_AXES_MAX];
     int64_t extent[WPK_RANK_MAX];
-    char stem[WPK_NAME_MAX];
     for (int a = 0; a < d->old.rank; a++) {
         extent[count + a] = target.extent[a];
         map[a] = wpk_node_axis(program, count + a);
@@ -169,15 +164,13 @@ static int add_windows(const struct dilated *d, char *name)
         extent[p] = d->pair[p].dilation;
         extent[count + d->pair[p].output_axis] = phase_outputs(d, p);
     }
-    snprintf(stem, sizeof(stem), "%.40s_w", target.name);
-    wpk_program_free_name(program, stem, name);
-    int tensor = wpk_program_add_tensor(program, name, WPK_ROLE_INTERMEDIATE, d->old.accumulator,
-                                        d->old.rank + count, extent);
-    int id = tensor < 0 ? -1 : wpk_program_add_stage(program, tensor, NULL);
+    int id = wpk_rewrite_add_stage(program, target.name, "w", d->old.accumulator,
+                                   d->old.rank + count, extent, NULL);
     if (id < 0) {
         return -1;
     }
     struct wpk_stage *stage = &program->stages[id];
+    snprintf(name, WPK_NAME_MAX, "%s", program->tensors[stage->output].name);
     for (int a = d->old.rank; a < d->old.axis_count; a++) {
         int added = wpk_stage_add_reduction_axis(stage, d->old.axes[a].name, d->old.axes[a].extent);
         map[a] = added < 0 ? -1 : wpk_node_axis(program, added);
@@ -186,7 +179,7 @@ static int add_windows(const struct dilated *d, char *name)
     stage->reduction = d->old.reduction;
     stage->accumulator = d->old.accumulator;
     stage->expr = wpk_rewrite_expr(program, d->old.expr, map, load_phase, &use);
-    return stage->expr < 0 ? -1 : tensor;
+    return stage->expr < 0 ? -1 : stage->output;
 }
 
 wpk_err wpk_derive_dilated(struct wpk_program *program, int id, const int64_t *tile, char *name)

@@ -54,12 +54,6 @@ static bool has_terms(const struct wpk_stage *stage)
     return false;
 }
 
-static int drop_term(struct wpk_program *program, const struct wpk_stage *stage, bool last)
-{
-    return wpk_node_select(program, is_term(program, stage, last), neutral_of(program, stage),
-                           stage->expr);
-}
-
 static int keep_first(struct wpk_program *program, const struct wpk_stage *stage)
 {
     return wpk_node_select(program, is_term(program, stage, false), stage->expr,
@@ -128,7 +122,9 @@ wpk_err wpk_fault_make(const struct wpk_program *program, int index, enum wpk_fa
     if (fault == WPK_FAULT_NEIGHBOUR) {
         expr = shift_axis(&faulty, stage, axis);
     } else if (fault != WPK_FAULT_IDENTITY) {
-        expr = drop_term(&faulty, stage, fault == WPK_FAULT_LAST);
+        bool last = fault == WPK_FAULT_LAST;
+        expr = wpk_node_select(&faulty, is_term(&faulty, stage, last), neutral_of(&faulty, stage),
+                               stage->expr);
     } else {
         expr = stage->reduction != WPK_REDUCE_NONE ? keep_first(&faulty, stage)
                                                    : pass_operand(&faulty, stage);

@@ -79,7 +79,6 @@ wpk_err wpk_derive_gather(struct wpk_program *program, int id, int node, int las
     int order[WPK_AXES_MAX], map[WPK_AXES_MAX], index[WPK_RANK_MAX];
     const char *axes[WPK_AXES_MAX] = {0};
     int64_t extent[WPK_RANK_MAX];
-    char name[WPK_NAME_MAX], stem[WPK_NAME_MAX];
     int rank = order_axes(program, &old, &load, last, order);
     if (rank > WPK_RANK_MAX || rank == 0) {
         return WPK_EUNSUPPORTED;
@@ -93,16 +92,15 @@ wpk_err wpk_derive_gather(struct wpk_program *program, int id, int node, int las
         index[d] = map[order[d]];
         map[order[d]] = wpk_node_axis(program, d);
     }
-    snprintf(stem, sizeof(stem), "%.36s_t", program->tensors[load.tensor].name);
-    wpk_program_free_name(program, stem, name);
-    int tensor = wpk_program_add_tensor(program, name, WPK_ROLE_INTERMEDIATE,
-                                        program->tensors[load.tensor].dtype, rank, extent);
-    int stage = tensor < 0 ? -1 : wpk_program_add_stage(program, tensor, axes);
+    const struct wpk_tensor *source = &program->tensors[load.tensor];
+    int stage =
+        wpk_rewrite_add_stage(program, source->name, "t", source->dtype, rank, extent, axes);
     if (stage < 0) {
         return WPK_ENOSPC;
     }
     program->stages[stage].expr = wpk_rewrite_expr(program, node, map, NULL, NULL);
-    program->stages[id].expr = replace_load(program, id, &load, index, tensor);
+    program->stages[id].expr =
+        replace_load(program, id, &load, index, program->stages[stage].output);
     if (program->stages[id].expr < 0 || program->stages[stage].expr < 0) {
         return WPK_ENOSPC;
     }
@@ -148,7 +146,7 @@ wpk_err wpk_derive_box(struct wpk_program *program, int id, int node, int64_t mu
     const struct wpk_stage old = program->stages[id];
     const struct wpk_node load = program->nodes[node];
     int rank = program->tensors[load.tensor].rank, index[WPK_RANK_MAX], from[WPK_RANK_MAX];
-    char names[WPK_RANK_MAX][WPK_NAME_MAX], name[WPK_NAME_MAX], stem[WPK_NAME_MAX];
+    char names[WPK_RANK_MAX][WPK_NAME_MAX];
     const char *axes[WPK_RANK_MAX];
     int64_t low[WPK_RANK_MAX], extent[WPK_RANK_MAX];
     if (!find_box(program, &old, &load, multiple, low, extent)) {
@@ -160,16 +158,15 @@ wpk_err wpk_derive_box(struct wpk_program *program, int id, int node, int64_t mu
         index[d] = wpk_index_add_constant(program, load.index[d], -low[d]);
         from[d] = wpk_index_add_constant(program, wpk_node_axis(program, d), low[d]);
     }
-    snprintf(stem, sizeof(stem), "%.36s_b", program->tensors[load.tensor].name);
-    wpk_program_free_name(program, stem, name);
-    int tensor = wpk_program_add_tensor(program, name, WPK_ROLE_INTERMEDIATE,
-                                        program->tensors[load.tensor].dtype, rank, extent);
-    int stage = tensor < 0 ? -1 : wpk_program_add_stage(program, tensor, axes);
+    const struct wpk_tensor *source = &program->tensors[load.tensor];
+    int stage =
+        wpk_rewrite_add_stage(program, source->name, "b", source->dtype, rank, extent, axes);
     if (stage < 0) {
         return WPK_ENOSPC;
     }
     program->stages[stage].expr = wpk_node_load(program, load.tensor, from, load.outside);
-    program->stages[id].expr = replace_load(program, id, &load, index, tensor);
+    program->stages[id].expr =
+        replace_load(program, id, &load, index, program->stages[stage].output);
     if (program->stages[id].expr < 0 || program->stages[stage].expr < 0) {
         return WPK_ENOSPC;
     }

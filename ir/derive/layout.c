@@ -6,6 +6,7 @@
 #include "ir/data_index.h"
 #include "ir/derive/extract.h"
 #include "ir/derive/rewrite.h"
+#include "ir/node.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -177,12 +178,6 @@ struct reach {
     bool uniform; /* all that leave read the same value outside */
 };
 
-static double literal_value(const struct wpk_program *program, int node)
-{
-    const struct wpk_node *literal = &program->nodes[node];
-    return wpk_dtype_is_float(literal->dtype) ? literal->value : (double)literal->integer;
-}
-
 static void find_reach(const struct wpk_program *program, int tensor, int bare, struct reach *reach)
 {
     const struct wpk_tensor *source = &program->tensors[tensor];
@@ -200,7 +195,7 @@ static void find_reach(const struct wpk_program *program, int tensor, int bare, 
                 continue;
             }
             double outside =
-                load.node->outside >= 0 ? literal_value(program, load.node->outside) : 0;
+                load.node->outside >= 0 ? wpk_node_number(&program->nodes[load.node->outside]) : 0;
             reach->uniform = reach->uniform && (!reach->leaves || outside == reach->outside);
             reach->outside = outside;
             reach->leaves = true;
@@ -300,7 +295,6 @@ static wpk_err copy_before_loads(struct wpk_program *program, int tensor, const 
 {
     struct reach reach;
     struct redirect redirect = {.from = tensor, .bare = bare};
-    char name[WPK_NAME_MAX], stem[WPK_NAME_MAX];
     int64_t extent[WPK_RANK_MAX];
     find_reach(program, tensor, bare, &reach);
     if (!reach.uniform) {
@@ -311,10 +305,8 @@ static wpk_err copy_before_loads(struct wpk_program *program, int tensor, const 
         extent[d] = reach.high[d] - reach.low[d] + 1;
         redirect.shift[d] = -reach.low[d];
     }
-    snprintf(stem, sizeof(stem), "%.40s_t", source.name);
-    wpk_program_free_name(program, stem, name);
-    int staged = wpk_program_add_tensor(program, name, WPK_ROLE_INTERMEDIATE, source.dtype,
-                                        source.rank, extent);
+    int staged =
+        wpk_rewrite_add_tensor(program, source.name, "t", source.dtype, source.rank, extent);
     redirect.to = staged;
     if (staged < 0) {
         return WPK_ENOSPC;

@@ -141,18 +141,14 @@ static int phase_of(const struct phases *ph, int axis, int p)
 /* D' or W': dimension d is read as stride * axis + phase + offset of the pair pair_of[d], or, where
  * that is -1, as it stands.
  *   shape   pair_of, extent [source's rank]; channel: the dimension that holds the phases */
-static int add_copy(struct phases *ph, const struct wpk_node *load, const char *suffix, int channel,
-                    const int *pair_of, const int64_t *extent, bool with_offset)
+static int add_copy(struct phases *ph, const struct wpk_node *load, int channel, const int *pair_of,
+                    const int64_t *extent, bool with_offset)
 {
     struct wpk_program *program = ph->program;
     struct wpk_tensor source = program->tensors[load->tensor];
-    char stem[WPK_NAME_MAX], name[WPK_NAME_MAX];
     int index[WPK_RANK_MAX];
-    snprintf(stem, sizeof(stem), "%.40s_%s", source.name, suffix);
-    wpk_program_free_name(program, stem, name);
-    int tensor = wpk_program_add_tensor(program, name, WPK_ROLE_INTERMEDIATE, source.dtype,
-                                        source.rank, extent);
-    int stage = tensor < 0 ? -1 : wpk_program_add_stage(program, tensor, NULL);
+    int stage =
+        wpk_rewrite_add_stage(program, source.name, "p", source.dtype, source.rank, extent, NULL);
     if (stage < 0) {
         return -1;
     }
@@ -171,7 +167,7 @@ static int add_copy(struct phases *ph, const struct wpk_node *load, const char *
     index[channel] = wpk_index_mod(program, phases, ph->old.axes[ph->channel].extent);
     int zero = wpk_node_real(program, source.dtype, 0);
     program->stages[stage].expr = wpk_node_load(program, load->tensor, index, zero);
-    return program->stages[stage].expr < 0 ? -1 : tensor;
+    return program->stages[stage].expr < 0 ? -1 : program->stages[stage].output;
 }
 
 /* D' ends with whole tiles of outputs. */
@@ -193,7 +189,7 @@ static int copy_data(struct phases *ph, const int64_t *tile)
             }
         }
     }
-    return add_copy(ph, &ph->data, "p", ph->data_channel, pair_of, extent, true);
+    return add_copy(ph, &ph->data, ph->data_channel, pair_of, extent, true);
 }
 
 static int copy_weight(struct phases *ph)
@@ -212,7 +208,7 @@ static int copy_weight(struct phases *ph)
             }
         }
     }
-    return add_copy(ph, &ph->weight, "p", ph->weight_channel, pair_of, extent, false);
+    return add_copy(ph, &ph->weight, ph->weight_channel, pair_of, extent, false);
 }
 
 struct use {

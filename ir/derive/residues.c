@@ -68,7 +68,6 @@ static int add_data(struct wpk_program *program, const struct wpk_stage *old,
     const struct wpk_tensor source = program->tensors[r->data.tensor];
     int last = source.rank - 1, index[WPK_RANK_MAX];
     int64_t extent[WPK_RANK_MAX];
-    char stem[WPK_NAME_MAX], name[WPK_NAME_MAX];
     for (int d = 0; d < last; d++) {
         extent[d] = r->high[d] - r->low[d] + 1;
         index[d] = wpk_index_add_constant(program, wpk_node_axis(program, d), r->low[d]);
@@ -79,17 +78,14 @@ static int add_data(struct wpk_program *program, const struct wpk_stage *old,
     int column = wpk_index_scale(program, wpk_node_axis(program, last + 1), r->stride);
     index[last] = wpk_index_add_constant(
         program, wpk_index_add(program, column, wpk_node_axis(program, last)), r->offset);
-    snprintf(stem, sizeof(stem), "%.40s_x", source.name);
-    wpk_program_free_name(program, stem, name);
-    int tensor = wpk_program_add_tensor(program, name, WPK_ROLE_INTERMEDIATE, source.dtype,
-                                        source.rank + 1, extent);
-    int stage = tensor < 0 ? -1 : wpk_program_add_stage(program, tensor, NULL);
+    int stage = wpk_rewrite_add_stage(program, source.name, "x", source.dtype, source.rank + 1,
+                                      extent, NULL);
     if (stage < 0) {
         return -1;
     }
     int outside = r->data.outside >= 0 ? r->data.outside : wpk_node_real(program, source.dtype, 0);
     program->stages[stage].expr = wpk_node_load(program, r->data.tensor, index, outside);
-    return program->stages[stage].expr < 0 ? -1 : tensor;
+    return program->stages[stage].expr < 0 ? -1 : program->stages[stage].output;
 }
 
 static int load_residue(struct wpk_program *program, const struct wpk_node *load, const int *index,

@@ -2,6 +2,7 @@
 #include "ir/derive/rewrite.h"
 
 #include "ir/derive/extract.h"
+#include "ir/node.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -42,23 +43,13 @@ int wpk_rewrite_expr(struct wpk_program *program, int node, const int *axis_map,
     if (old.kind == WPK_NODE_LOAD) {
         return rewrite_load(program, &old, axis_map, rewrite, user);
     }
-    int count = old.kind == WPK_NODE_SELECT ? 3 : old.kind == WPK_NODE_BINARY ? 2 : 1;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < 3 && old.arg[i] >= 0; i++) {
         arg[i] = wpk_rewrite_expr(program, old.arg[i], axis_map, rewrite, user);
         if (arg[i] < 0) {
             return -1;
         }
     }
-    switch (old.kind) {
-    case WPK_NODE_UNARY:
-        return wpk_node_unary(program, (enum wpk_unary)old.op, arg[0]);
-    case WPK_NODE_BINARY:
-        return wpk_node_binary(program, (enum wpk_binary)old.op, arg[0], arg[1]);
-    case WPK_NODE_SELECT:
-        return wpk_node_select(program, arg[0], arg[1], arg[2]);
-    default:
-        return wpk_node_cast(program, old.dtype, arg[0]);
-    }
+    return wpk_node_remake(program, &old, arg);
 }
 
 wpk_err wpk_rewrite_all(struct wpk_program *program, int except, wpk_load_rewrite rewrite,
@@ -110,34 +101,6 @@ static wpk_err sort_stages(struct wpk_program *program, int *order)
     return WPK_OK;
 }
 
-static void mark_needed(const struct wpk_program *program, bool *keep)
-{
-    bool needed[WPK_TENSORS_MAX] = {false};
-    for (int t = 0; t < program->tensor_count; t++) {
-        needed[t] = program->tensors[t].role == WPK_ROLE_OUTPUT;
-    }
-    for (int s = program->stage_count - 1; s >= 0; s--) {
-        const struct wpk_stage *stage = &program->stages[s];
-        int loads[WPK_LOADS_MAX];
-        keep[s] = needed[stage->output];
-        int count = keep[s] ? wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX) : 0;
-        for (int i = 0; i < count; i++) {
-            needed[program->nodes[loads[i]].tensor] = true;
-        }
-    }
-}
-
-/* A load that cannot leave its tensor has no value outside: the text form does not show it, and
- * must give the same program back. Loads are never shared between stages. */
-static void drop_outside(struct wpk_program *program)
-{
-    for (struct wpk_loads it = wpk_loads_in(program); wpk_loads_next(&it);) {
-        if (!wpk_load_may_leave(program, it.stage, it.id)) {
-            program->nodes[it.id].outside = -1;
-        }
-    }
-}
-
 /* True if an axis before `end` has the name. */
 static bool is_taken(const struct wpk_stage *stage, int end, const char *name)
 {
@@ -175,7 +138,19 @@ wpk_err wpk_program_tidy(struct wpk_program *program)
         sorted[s] = program->stages[order[s]];
     }
     memcpy(program->stages, sorted, (size_t)program->stage_count * sizeof(sorted[0]));
-    mark_needed(program, keep);
+    bool needed[WPK_TENSORS_MAX] = {false};
+    for (int t = 0; t < program->tensor_count; t++) {
+        needed[t] = program->tensors[t].role == WPK_ROLE_OUTPUT;
+    }
+    for (int s = program->stage_count - 1; s >= 0; s--) {
+        const struct wpk_stage *stage = &program->stages[s];
+        int loads[WPK_LOADS_MAX];
+        keep[s] = needed[stage->output];
+        int count = keep[s] ? wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX) : 0;
+        for (int i = 0; i < count; i++) {
+            needed[program->nodes[loads[i]].tensor] = true;
+        }
+    }
     for (int t = 0; t < program->tensor_count; t++) {
         output[t] = program->tensors[t].role == WPK_ROLE_OUTPUT;
     }
@@ -184,7 +159,13 @@ wpk_err wpk_program_tidy(struct wpk_program *program)
     if (err == WPK_OK) {
         wpk_program_fini(program);
         wpk_program_move(&fresh, program);
-        drop_outside(program);
+        /* A load that cannot leave its tensor has no value outside: the text form does not show
+         * it, and must give the same program back. Loads are never shared between stages. */
+        for (struct wpk_loads it = wpk_loads_in(program); wpk_loads_next(&it);) {
+            if (!wpk_load_may_leave(program, it.stage, it.id)) {
+                program->nodes[it.id].outside = -1;
+            }
+        }
         for (int s = 0; s < program->stage_count; s++) {
             part_names(&program->stages[s]);
         }
@@ -198,6 +179,23 @@ void wpk_program_free_name(const struct wpk_program *program, const char *stem, 
     for (int i = 2; wpk_program_find_tensor(program, out) >= 0; i++) {
         snprintf(out, WPK_NAME_MAX, "%.*s%d", WPK_NAME_MAX - 8, stem, i);
     }
+}
+
+int wpk_rewrite_add_tensor(struct wpk_program *program, const char *stem, const char *suffix,
+                           enum wpk_dtype dtype, int rank, const int64_t *extent)
+{
+    char name[WPK_NAME_MAX], whole[WPK_NAME_MAX];
+    snprintf(whole, sizeof(whole), "%.40s_%s", stem, suffix);
+    wpk_program_free_name(program, whole, name);
+    return wpk_program_add_tensor(program, name, WPK_ROLE_INTERMEDIATE, dtype, rank, extent);
+}
+
+int wpk_rewrite_add_stage(struct wpk_program *program, const char *stem, const char *suffix,
+                          enum wpk_dtype dtype, int rank, const int64_t *extent,
+                          const char *const *axes)
+{
+    int tensor = wpk_rewrite_add_tensor(program, stem, suffix, dtype, rank, extent);
+    return tensor < 0 ? -1 : wpk_program_add_stage(program, tensor, axes);
 }
 
 int wpk_index_add(struct wpk_program *program, int a, int b)
@@ -232,14 +230,6 @@ int wpk_index_mod(struct wpk_program *program, int a, int64_t divisor)
         return a < 0 ? -1 : wpk_node_int(program, 0);
     }
     return wpk_node_binary(program, WPK_BINARY_MOD, a, wpk_node_int(program, divisor));
-}
-
-void wpk_node_mark_axis(const struct wpk_program *program, int node, void *user)
-{
-    bool *used = user;
-    if (program->nodes[node].kind == WPK_NODE_AXIS) {
-        used[program->nodes[node].axis] = true;
-    }
 }
 
 bool wpk_tensor_has_border(const struct wpk_tensor *tensor)

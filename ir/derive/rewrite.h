@@ -32,6 +32,15 @@ wpk_err wpk_program_tidy(struct wpk_program *program);
 
 /* Write a name that no tensor has: stem, or stem with a number.   shape  out [WPK_NAME_MAX] */
 void wpk_program_free_name(const struct wpk_program *program, const char *stem, char *out);
+/* Add an intermediate STEM_SUFFIX, or with a number if there is one; returns its id, or -1.
+ *   shape   extent [rank] */
+int wpk_rewrite_add_tensor(struct wpk_program *program, const char *stem, const char *suffix,
+                           enum wpk_dtype dtype, int rank, const int64_t *extent);
+/* The same with a stage that writes it; returns the stage's number, or -1.
+ *   shape   axes [rank] names, or NULL */
+int wpk_rewrite_add_stage(struct wpk_program *program, const char *stem, const char *suffix,
+                          enum wpk_dtype dtype, int rank, const int64_t *extent,
+                          const char *const *axes);
 
 /* Index arithmetic on nodes of dtype i64; -1 operands give -1. */
 int wpk_index_add(struct wpk_program *program, int a, int b);
@@ -39,9 +48,6 @@ int wpk_index_add_constant(struct wpk_program *program, int a, int64_t constant)
 int wpk_index_scale(struct wpk_program *program, int a, int64_t factor);
 int wpk_index_div(struct wpk_program *program, int a, int64_t divisor);
 int wpk_index_mod(struct wpk_program *program, int a, int64_t divisor);
-
-/* A visit of wpk_node_walk: mark the axes that are met.   shape  user: bool [WPK_AXES_MAX] */
-void wpk_node_mark_axis(const struct wpk_program *program, int node, void *user);
 
 /* True if the tensor reaches outside of [0, extent). */
 bool wpk_tensor_has_border(const struct wpk_tensor *tensor);

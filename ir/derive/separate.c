@@ -109,16 +109,12 @@ static int add_first(struct wpk_program *program, const struct window *w, int *m
     const struct wpk_tensor source = program->tensors[w->load.tensor];
     int64_t extent[WPK_RANK_MAX];
     int index[WPK_RANK_MAX];
-    char stem[WPK_NAME_MAX], name[WPK_NAME_MAX];
     for (int a = 0; a < w->old.rank; a++) {
         extent[a] = target.extent[a];
     }
     extent[w->output_axis] = source.extent[w->dim];
-    snprintf(stem, sizeof(stem), "%.40s_w", target.name);
-    wpk_program_free_name(program, stem, name);
-    int tensor = wpk_program_add_tensor(program, name, WPK_ROLE_INTERMEDIATE, source.dtype,
-                                        w->old.rank, extent);
-    int id = tensor < 0 ? -1 : wpk_program_add_stage(program, tensor, NULL);
+    int id =
+        wpk_rewrite_add_stage(program, target.name, "w", source.dtype, w->old.rank, extent, NULL);
     if (id < 0) {
         return -1;
     }
@@ -127,7 +123,7 @@ static int add_first(struct wpk_program *program, const struct window *w, int *m
     }
     int expr = write_terms(program, w, false, w->old.rank, map, w->load.tensor, index);
     program->stages[id].expr = expr;
-    return expr < 0 ? -1 : tensor;
+    return expr < 0 ? -1 : program->stages[id].output;
 }
 
 wpk_err wpk_derive_separated(struct wpk_program *program, int id)

@@ -13,18 +13,14 @@
 
 wpk_err wpk_derive_copy_after(struct wpk_program *program, int stage, char *name_out)
 {
-    char name[WPK_NAME_MAX], stem[WPK_NAME_MAX];
     const char *axes[WPK_AXES_MAX];
     int index[WPK_RANK_MAX] = {0};
     struct wpk_stage reduction = program->stages[stage];
     struct wpk_tensor old = program->tensors[reduction.output];
-    snprintf(stem, sizeof(stem), "%.40s_r", old.name);
-    wpk_program_free_name(program, stem, name);
     /* the copy takes over name and role: users of the tensor need not be rewritten */
     enum wpk_dtype inner_dtype =
         reduction.reduction == WPK_REDUCE_NONE ? old.dtype : reduction.accumulator;
-    int inner = wpk_program_add_tensor(program, name, WPK_ROLE_INTERMEDIATE, inner_dtype, old.rank,
-                                       old.extent);
+    int inner = wpk_rewrite_add_tensor(program, old.name, "r", inner_dtype, old.rank, old.extent);
     if (inner < 0) {
         return WPK_ENOSPC;
     }
@@ -41,7 +37,7 @@ wpk_err wpk_derive_copy_after(struct wpk_program *program, int stage, char *name
     program->stages[copy].expr =
         load < 0 || inner_dtype == old.dtype ? load : wpk_node_cast(program, old.dtype, load);
     if (name_out != NULL) {
-        memcpy(name_out, name, sizeof(name));
+        snprintf(name_out, WPK_NAME_MAX, "%s", program->tensors[inner].name);
     }
     return program->stages[copy].expr < 0 ? WPK_ENOSPC : wpk_program_tidy(program);
 }
@@ -63,7 +59,6 @@ static int add_partial(struct wpk_program *program, const struct wpk_stage *old,
                        const struct deal *deal, int place, char *name)
 {
     const struct wpk_tensor target = program->tensors[old->output];
-    char stem[WPK_NAME_MAX];
     const char *axes[WPK_AXES_MAX] = {0};
     int64_t extent[WPK_RANK_MAX] = {0};
     int map[WPK_AXES_MAX];
@@ -75,15 +70,13 @@ static int add_partial(struct wpk_program *program, const struct wpk_stage *old,
     }
     axes[place] = deal->axis;
     extent[place] = deal->parts;
-    snprintf(stem, sizeof(stem), "%.40s_%s", target.name, deal->suffix);
-    wpk_program_free_name(program, stem, name);
-    int partial = wpk_program_add_tensor(program, name, WPK_ROLE_INTERMEDIATE, old->accumulator,
-                                         old->rank + 1, extent);
-    int id = partial < 0 ? -1 : wpk_program_add_stage(program, partial, axes);
+    int id = wpk_rewrite_add_stage(program, target.name, deal->suffix, old->accumulator,
+                                   old->rank + 1, extent, axes);
     if (id < 0) {
         return -1;
     }
     struct wpk_stage *cut = &program->stages[id];
+    snprintf(name, WPK_NAME_MAX, "%s", program->tensors[cut->output].name);
     int64_t terms = old->axes[reduced].extent / deal->parts;
     for (int a = old->rank; a < old->axis_count; a++) {
         int64_t size = a == reduced ? terms : old->axes[a].extent;
@@ -98,7 +91,7 @@ static int add_partial(struct wpk_program *program, const struct wpk_stage *old,
     cut->reduction = old->reduction;
     cut->accumulator = old->accumulator;
     cut->expr = wpk_rewrite_expr(program, old->expr, map, NULL, NULL);
-    return cut->expr < 0 ? -1 : partial;
+    return cut->expr < 0 ? -1 : cut->output;
 }
 
 static wpk_err cut_reduction(struct wpk_program *program, int stage, int axis,
@@ -148,18 +141,14 @@ static wpk_err cut_rest(struct wpk_program *program, int stage, int axis, int64_
         own[a] = wpk_node_axis(program, a);
     }
     for (int p = 0; p < 2; p++) {
-        char stem[WPK_NAME_MAX];
-        char name[WPK_NAME_MAX];
         int map[WPK_AXES_MAX];
-        snprintf(stem, sizeof(stem), "%.40s_%s", target.name, p == 0 ? "w" : "q");
-        wpk_program_free_name(program, stem, name);
-        part[p] = wpk_program_add_tensor(program, name, WPK_ROLE_INTERMEDIATE, old.accumulator,
-                                         target.rank, target.extent);
-        int id = part[p] < 0 ? -1 : wpk_program_add_stage(program, part[p], axes);
+        int id = wpk_rewrite_add_stage(program, target.name, p == 0 ? "w" : "q", old.accumulator,
+                                       target.rank, target.extent, axes);
         if (id < 0) {
             return WPK_ENOSPC;
         }
         struct wpk_stage *made = &program->stages[id];
+        part[p] = made->output;
         for (int a = 0; a < old.axis_count; a++) {
             int64_t terms = p == 0 ? count : old.axes[axis].extent - count;
             map[a] = a < old.rank
@@ -299,7 +288,6 @@ wpk_err wpk_derive_im2col(struct wpk_program *program, int id)
     struct wpk_stage old = program->stages[id];
     struct wpk_node load = program->nodes[window];
     bool used[WPK_AXES_MAX] = {false};
-    char name[WPK_NAME_MAX], stem[WPK_NAME_MAX];
     const char *axes[WPK_AXES_MAX] = {0};
     int64_t extent[WPK_RANK_MAX], fused = 1;
     int rank = 0, gather_map[WPK_AXES_MAX], fused_map[WPK_AXES_MAX], index[WPK_RANK_MAX] = {0};
@@ -340,17 +328,16 @@ wpk_err wpk_derive_im2col(struct wpk_program *program, int id)
     axes[rank] = "q";
     extent[rank] = fused;
     index[rank++] = step;
-    snprintf(stem, sizeof(stem), "%.36s_col", program->tensors[load.tensor].name);
-    wpk_program_free_name(program, stem, name);
-    int matrix = wpk_program_add_tensor(program, name, WPK_ROLE_INTERMEDIATE,
-                                        program->tensors[load.tensor].dtype, rank, extent);
-    int gather_stage = matrix < 0 ? -1 : wpk_program_add_stage(program, matrix, axes);
+    const struct wpk_tensor *source = &program->tensors[load.tensor];
+    int gather_stage =
+        wpk_rewrite_add_stage(program, source->name, "col", source->dtype, rank, extent, axes);
     if (gather_stage < 0) {
         return WPK_ENOSPC;
     }
     program->stages[gather_stage].expr = wpk_rewrite_expr(program, window, gather_map, NULL, NULL);
 
-    struct gather gather = {.load_tensor = load.tensor, .index = index, .matrix = matrix};
+    struct gather gather = {
+        .load_tensor = load.tensor, .index = index, .matrix = program->stages[gather_stage].output};
     struct wpk_stage *stage = &program->stages[id];
     stage->axis_count = stage->rank;
     (void)wpk_stage_add_reduction_axis(stage, "q", fused);
@@ -420,7 +407,6 @@ wpk_err wpk_derive_pack(struct wpk_program *program, const struct wpk_packing *p
                         char *name_out)
 {
     struct wpk_tensor old = program->tensors[packing->tensor];
-    char name[WPK_NAME_MAX], stem[WPK_NAME_MAX];
     int64_t extent[WPK_RANK_MAX];
     int index[WPK_RANK_MAX];
     bool partial = false;
@@ -433,10 +419,8 @@ wpk_err wpk_derive_pack(struct wpk_program *program, const struct wpk_packing *p
         (partial && wpk_pack_reads_outside(program, packing->tensor))) {
         return WPK_EUNSUPPORTED;
     }
-    snprintf(stem, sizeof(stem), "%.40s_k", old.name);
-    wpk_program_free_name(program, stem, name);
-    int packed = wpk_program_add_tensor(program, name, WPK_ROLE_INTERMEDIATE, old.dtype,
-                                        packing->dim_count, extent);
+    int packed =
+        wpk_rewrite_add_tensor(program, old.name, "k", old.dtype, packing->dim_count, extent);
     if (packed < 0) {
         return WPK_ENOSPC;
     }
@@ -459,7 +443,7 @@ wpk_err wpk_derive_pack(struct wpk_program *program, const struct wpk_packing *p
     int outside = partial ? wpk_node_real(program, old.dtype, 0) : -1;
     program->stages[stage].expr = wpk_node_load(program, packing->tensor, index, outside);
     if (name_out != NULL) {
-        snprintf(name_out, WPK_NAME_MAX, "%s", name);
+        snprintf(name_out, WPK_NAME_MAX, "%s", program->tensors[packed].name);
     }
     return program->stages[stage].expr < 0 ? WPK_ENOSPC : wpk_program_tidy(program);
 }

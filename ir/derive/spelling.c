@@ -39,16 +39,6 @@ static void measure_node(const struct wpk_program *program, int node, void *user
         measure->is_heavy || !is_light || (n->kind == WPK_NODE_BINARY && n->op == WPK_BINARY_POW);
 }
 
-static int64_t elements(const struct wpk_stage *stage, int axis_count)
-{
-    int64_t count = 1;
-
-    for (int a = 0; a < axis_count; a++) {
-        count *= stage->axes[a].extent;
-    }
-    return count;
-}
-
 /* True if the load has each axis of the stage as an index: it reads an element for each point. */
 static bool reads_each_point(const struct wpk_program *program, const struct wpk_stage *stage,
                              const struct wpk_node *load)
@@ -89,7 +79,7 @@ static bool computes_once(const struct wpk_program *program, const struct wpk_st
     struct wpk_affine affine;
     int innermost = reader->axis_count - 1;
 
-    if (element_count == elements(reader, reader->axis_count)) {
+    if ((double)element_count == wpk_stage_points(reader)) {
         return true;
     }
     for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
@@ -105,7 +95,7 @@ static bool computes_once(const struct wpk_program *program, const struct wpk_st
 static bool is_inlined(const struct wpk_program *program, const struct wpk_stage *stage)
 {
     struct measure measure = {.size = 0};
-    int64_t own = elements(stage, stage->rank);
+    int64_t own = wpk_tensor_elements(&program->tensors[stage->output]);
     int reads = 0;
     bool once = true;
 
@@ -347,37 +337,25 @@ static int respell(struct wpk_program *program, int node)
 {
     struct wpk_node old = program->nodes[node]; /* the array may move while we build */
     int arg[3] = {-1, -1, -1};
-    int count = old.kind == WPK_NODE_SELECT                               ? 3
-                : old.kind == WPK_NODE_BINARY                             ? 2
-                : old.kind == WPK_NODE_UNARY || old.kind == WPK_NODE_CAST ? 1
-                                                                          : 0;
     bool is_real = wpk_dtype_is_float(old.dtype);
 
     if (old.kind == WPK_NODE_LITERAL && is_real) {
         return wpk_node_real(program, old.dtype, wpk_dtype_round(old.dtype, old.value));
     }
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < 3 && old.arg[i] >= 0; i++) {
         arg[i] = respell(program, old.arg[i]);
         if (arg[i] < 0) {
             return -1;
         }
     }
-    switch (old.kind) {
-    case WPK_NODE_UNARY:
-        return wpk_node_unary(program, (enum wpk_unary)old.op, arg[0]);
-    case WPK_NODE_BINARY:
-        return is_real && old.op == WPK_BINARY_MUL   ? product(program, arg[0], arg[1])
-               : is_real && old.op == WPK_BINARY_DIV ? divide(program, arg[0], arg[1])
-               : is_real && old.op == WPK_BINARY_POW
-                   ? power(program, arg[0], arg[1])
-                   : wpk_node_binary(program, (enum wpk_binary)old.op, arg[0], arg[1]);
-    case WPK_NODE_SELECT:
-        return wpk_node_select(program, arg[0], arg[1], arg[2]);
-    case WPK_NODE_CAST:
-        return wpk_node_cast(program, old.dtype, arg[0]);
-    default:
+    if (old.arg[0] < 0) {
         return node;
     }
+    bool is_binary = old.kind == WPK_NODE_BINARY && is_real;
+    return is_binary && old.op == WPK_BINARY_MUL   ? product(program, arg[0], arg[1])
+           : is_binary && old.op == WPK_BINARY_DIV ? divide(program, arg[0], arg[1])
+           : is_binary && old.op == WPK_BINARY_POW ? power(program, arg[0], arg[1])
+                                                   : wpk_node_remake(program, &old, arg);
 }
 
 static wpk_err respell_all(struct wpk_program *program)

@@ -42,16 +42,12 @@ void wpk_winograd_draft_add_axis(const struct wpk_winograd *w, struct wpk_winogr
 int wpk_winograd_draft_finish(struct wpk_winograd *w, const struct wpk_winograd_draft *draft,
                               const char *suffix)
 {
-    char stem[WPK_NAME_MAX], name[WPK_NAME_MAX];
     const char *axes[WPK_RANK_MAX];
-    snprintf(stem, sizeof(stem), "%.40s_%s", w->stem, suffix);
-    wpk_program_free_name(w->program, stem, name);
-    int tensor = wpk_program_add_tensor(w->program, name, WPK_ROLE_INTERMEDIATE, draft->dtype,
-                                        draft->rank, draft->extent);
     for (int d = 0; d < draft->rank; d++) {
         axes[d] = draft->name[d];
     }
-    return tensor < 0 ? -1 : wpk_program_add_stage(w->program, tensor, axes);
+    return wpk_rewrite_add_stage(w->program, w->stem, suffix, draft->dtype, draft->rank,
+                                 draft->extent, axes);
 }
 
 /* The summand of a transform's stage: matrix[row axis, i] * load, where i is a new reduction
@@ -152,43 +148,6 @@ int wpk_winograd_transform_weight(struct wpk_winograd *w, int *axis_of)
 
 /* ---- V */
 
-/* The axes of V behind its points: output axes that the data depends on (tiles for those in a
- * pair), then its reduction axes that are in no pair. */
-static void add_data_axes(const struct wpk_winograd *w, struct wpk_winograd_draft *draft,
-                          int *axis_of)
-{
-    for (int a = 0; a < WPK_AXES_MAX; a++) {
-        axis_of[a] = -1;
-    }
-    for (int a = 0; a < w->old.axis_count; a++) {
-        if (w->in_data[a] && wpk_winograd_pair_of_reduction(w, a) < 0) {
-            axis_of[a] = draft->rank;
-            wpk_winograd_draft_add_axis(w, draft, a);
-        }
-    }
-}
-
-/* Index of the data in dimension d: output axes of pairs become the tile's origin, their reduction
- * axes the place in the window, offset[pair]. */
-static int data_index(struct wpk_winograd *w, int d, const int *axis_of, const int *offset)
-{
-    struct wpk_program *program = w->program;
-    struct wpk_affine affine;
-    (void)wpk_index_affine(program, w->data.index[d], &affine);
-    int sum = wpk_node_int(program, affine.constant);
-    for (int a = 0; a < w->old.axis_count; a++) {
-        if (affine.coefficient[a] == 0) {
-            continue;
-        }
-        int pair = wpk_winograd_pair_of_output(w, a);
-        int reduction = wpk_winograd_pair_of_reduction(w, a);
-        int term = reduction >= 0 ? offset[reduction] : wpk_node_axis(program, axis_of[a]);
-        int64_t scale = affine.coefficient[a] * (pair >= 0 ? w->pair[pair].m : 1);
-        sum = wpk_index_add(program, wpk_index_scale(program, term, scale), sum);
-    }
-    return sum;
-}
-
 /* The window of a tile. Tiles may reach past the last output: what is read there is thrown away,
  * but it has to be readable. */
 static int load_window(struct wpk_winograd *w, const int *axis_of, const int *offset)
@@ -196,7 +155,23 @@ static int load_window(struct wpk_winograd *w, const int *axis_of, const int *of
     const struct wpk_tensor *tensor = &w->program->tensors[w->data.tensor];
     int index[WPK_RANK_MAX] = {0};
     for (int d = 0; d < tensor->rank; d++) {
-        index[d] = data_index(w, d, axis_of, offset);
+        /* Index of the data in dimension d: output axes of pairs become the tile's origin, their
+         * reduction axes the place in the window, offset[pair]. */
+        struct wpk_program *program = w->program;
+        struct wpk_affine affine;
+        (void)wpk_index_affine(program, w->data.index[d], &affine);
+        int sum = wpk_node_int(program, affine.constant);
+        for (int a = 0; a < w->old.axis_count; a++) {
+            if (affine.coefficient[a] == 0) {
+                continue;
+            }
+            int pair = wpk_winograd_pair_of_output(w, a);
+            int reduction = wpk_winograd_pair_of_reduction(w, a);
+            int term = reduction >= 0 ? offset[reduction] : wpk_node_axis(program, axis_of[a]);
+            int64_t scale = affine.coefficient[a] * (pair >= 0 ? w->pair[pair].m : 1);
+            sum = wpk_index_add(program, wpk_index_scale(program, term, scale), sum);
+        }
+        index[d] = sum;
     }
     int outside =
         w->data.outside >= 0 ? w->data.outside : wpk_node_real(w->program, tensor->dtype, 0);
@@ -213,7 +188,17 @@ static int transform_data_along(struct wpk_winograd *w, int p, int source, int *
     for (int q = p + 1; q < w->pair_count; q++) {
         add_draft(&draft, window_name[q], w->pair[q].n);
     }
-    add_data_axes(w, &draft, axis_of);
+    /* The axes of V behind its points: output axes that the data depends on (tiles for those in
+     * a pair), then its reduction axes that are in no pair. */
+    for (int a = 0; a < WPK_AXES_MAX; a++) {
+        axis_of[a] = -1;
+    }
+    for (int a = 0; a < w->old.axis_count; a++) {
+        if (w->in_data[a] && wpk_winograd_pair_of_reduction(w, a) < 0) {
+            axis_of[a] = draft.rank;
+            wpk_winograd_draft_add_axis(w, &draft, a);
+        }
+    }
     int stage = wpk_winograd_draft_finish(w, &draft, p + 1 < w->pair_count ? "v1" : "v");
     if (stage < 0) {
         return -1;

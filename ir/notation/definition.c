@@ -2,7 +2,6 @@
 #include "ir/notation/definition.h"
 
 #include "ir/notation/notation.h"
-#include "ir/notation/shorthand.h"
 
 #include <stdio.h>
 

@@ -20,4 +20,18 @@ WPK_MUST_CHECK wpk_err wpk_job_op_program(const struct wpk_job *job, int op,
  *   errors  as above */
 WPK_MUST_CHECK wpk_err wpk_job_check(const struct wpk_job *job, struct wpk_diag *diag);
 
+/* Operators by name: {"type": "conv2d", …} becomes equations, and these become a program.
+ *
+ * No later step knows the names. The fields of each type are in docs/job-file.md and in
+ * job.schema.json; an unknown or missing field is a failure that names the field. */
+
+/* Make the program of a JSON object.
+ *
+ *   owns    caller calls wpk_program_fini; `out` is empty after a failure
+ *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE with field, and line and column in `json`;
+ *           WPK_ENOMEM, WPK_ENOSPC
+ */
+WPK_MUST_CHECK wpk_err wpk_shorthand_expand(const char *json, struct wpk_program *out,
+                                            struct wpk_diag *diag);
+
 #endif

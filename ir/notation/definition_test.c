@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ir/notation/definition.h"
 
-#include "ir/canonical/fingerprint.h"
+#include "ir/canonical/canonical.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

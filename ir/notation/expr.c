@@ -347,20 +347,6 @@ static void mark_axes(const struct wpk_ast *ast, const struct wpk_notation_scope
     }
 }
 
-/* The stage's own numbering of axes, and behind it those of reductions further in. */
-static struct wpk_notation_scope number_axes(const struct wpk_stage *stage,
-                                             const struct wpk_notation_scope *scope)
-{
-    struct wpk_notation_scope own = {.count = stage->axis_count, .bound = stage->axis_count};
-    memcpy(own.axis, stage->axes, sizeof(own.axis));
-    for (int a = 0; a < scope->count && own.count < WPK_AXES_MAX; a++) {
-        if (wpk_notation_scope_find(&own, scope->axis[a].name) < 0) {
-            own.axis[own.count++] = scope->axis[a];
-        }
-    }
-    return own;
-}
-
 bool wpk_builder_reduction(struct wpk_builder *b, struct wpk_notation_scope *scope, int stage,
                            const struct wpk_ast_node *n, enum wpk_dtype wanted, int *tensor_dtype)
 {
@@ -373,7 +359,14 @@ bool wpk_builder_reduction(struct wpk_builder *b, struct wpk_notation_scope *sco
             return false;
         }
     }
-    const struct wpk_notation_scope own = number_axes(s, scope);
+    /* The stage's own numbering of axes, and behind it those of reductions further in. */
+    struct wpk_notation_scope own = {.count = s->axis_count, .bound = s->axis_count};
+    memcpy(own.axis, s->axes, sizeof(own.axis));
+    for (int a = 0; a < scope->count && own.count < WPK_AXES_MAX; a++) {
+        if (wpk_notation_scope_find(&own, scope->axis[a].name) < 0) {
+            own.axis[own.count++] = scope->axis[a];
+        }
+    }
     int body = wpk_builder_expr(b, &own, n->child[0], wpk_dtype_wide(wanted));
     if (body < 0) {
         return false;

@@ -148,6 +148,14 @@ static int parse_arguments(struct wpk_parser *p, int node, const char *name, int
                            : wpk_parser_fail(p, "%d of %d arguments for %s", count, wanted, name);
 }
 
+static int parse_function(struct wpk_parser *p, int node, int op, const char *name, int wanted)
+{
+    if (node >= 0) {
+        p->ast->nodes[node].op = op;
+    }
+    return parse_arguments(p, node, name, wanted);
+}
+
 static int parse_call(struct wpk_parser *p, const char *name, int at)
 {
     static const char *const calls[WPK_CALL_COUNT] = {
@@ -169,29 +177,17 @@ static int parse_call(struct wpk_parser *p, const char *name, int at)
     }
     for (int i = 0; i < WPK_CALL_COUNT; i++) {
         if (strcmp(name, calls[i]) == 0) {
-            int node = wpk_parser_add_node(p, WPK_AST_CALL, at);
-            if (node >= 0) {
-                p->ast->nodes[node].op = i;
-            }
-            return parse_arguments(p, node, name, 1);
+            return parse_function(p, wpk_parser_add_node(p, WPK_AST_CALL, at), i, name, 1);
         }
     }
     for (int i = 0; i < WPK_UNARY_COUNT; i++) {
         if (wpk_parser_starts_name(unary[i][0]) && strcmp(name, unary[i]) == 0) {
-            int node = wpk_parser_add_node(p, WPK_AST_UNARY, at);
-            if (node >= 0) {
-                p->ast->nodes[node].op = i;
-            }
-            return parse_arguments(p, node, name, 1);
+            return parse_function(p, wpk_parser_add_node(p, WPK_AST_UNARY, at), i, name, 1);
         }
     }
     for (int i = 0; i < WPK_BINARY_COUNT; i++) {
         if (strcmp(name, binary[i]) == 0) {
-            int node = wpk_parser_add_node(p, WPK_AST_BINARY, at);
-            if (node >= 0) {
-                p->ast->nodes[node].op = i;
-            }
-            return parse_arguments(p, node, name, 2);
+            return parse_function(p, wpk_parser_add_node(p, WPK_AST_BINARY, at), i, name, 2);
         }
     }
     if (strcmp(name, "select") == 0) {

@@ -120,15 +120,6 @@ static void print_operand(struct printer *p, int node, int other, int least)
     }
 }
 
-/* Casts to i64 are not written: integers of tensors are indices as they are. */
-static void print_index(struct printer *p, int node)
-{
-    bool outer = p->in_index;
-    p->in_index = true;
-    print_node(p, node, 0);
-    p->in_index = outer;
-}
-
 static void print_stage_value(struct printer *p, const struct wpk_stage *stage);
 
 /* The stage that is printed in place of this load, or NULL. */
@@ -159,7 +150,11 @@ static void print_load(struct printer *p, const struct wpk_node *load)
     wpk_buf_printf(p->out, "%s[", tensor->name);
     for (int d = 0; d < tensor->rank; d++) {
         wpk_buf_append_text(p->out, d == 0 ? "" : ",");
-        print_index(p, load->index[d]);
+        /* Casts to i64 are not written: integers of tensors are indices as they are. */
+        bool outer = p->in_index;
+        p->in_index = true;
+        print_node(p, load->index[d], 0);
+        p->in_index = outer;
         /* An axis alone would take its extent from this tensor. */
         int axis = wpk_index_axis(p->program, load->index[d]);
         if (p->fold && axis >= 0 && p->extent[axis] != tensor->extent[d]) {

@@ -135,24 +135,6 @@ static bool is_enclosed(const struct enclosing *around, const char *name)
     return false;
 }
 
-static void part_axis(struct parting *p, int node, struct wpk_ast_axis *axis)
-{
-    bool seen = false;
-    for (int i = 0; i < p->seen_count && !seen; i++) {
-        seen = strcmp(p->seen[i], axis->name) == 0;
-    }
-    if (seen) {
-        char fresh[WPK_NAME_MAX];
-        for (int i = 2, taken = 1; taken; i++) {
-            snprintf(fresh, sizeof(fresh), "%.*s%d", WPK_NAME_MAX - 8, axis->name, i);
-            taken = occurs(p->ast, fresh);
-        }
-        rename_uses(p->ast, p->ast->nodes[node].child[0], axis->name, fresh);
-        snprintf(axis->name, sizeof(axis->name), "%s", fresh);
-    }
-    p->seen[p->seen_count++] = axis->name;
-}
-
 static void part_node(struct parting *p, int node, const struct enclosing *around)
 {
     struct wpk_ast_node *n = &p->ast->nodes[node];
@@ -162,7 +144,21 @@ static void part_node(struct parting *p, int node, const struct enclosing *aroun
         twice = twice || is_enclosed(&before, n->axis[a].name);
     }
     for (int a = 0; a < n->axis_count && !twice && p->seen_count < PARTED_MAX; a++) {
-        part_axis(p, node, &n->axis[a]);
+        struct wpk_ast_axis *axis = &n->axis[a];
+        bool seen = false;
+        for (int i = 0; i < p->seen_count && !seen; i++) {
+            seen = strcmp(p->seen[i], axis->name) == 0;
+        }
+        if (seen) {
+            char fresh[WPK_NAME_MAX];
+            for (int i = 2, taken = 1; taken; i++) {
+                snprintf(fresh, sizeof(fresh), "%.*s%d", WPK_NAME_MAX - 8, axis->name, i);
+                taken = occurs(p->ast, fresh);
+            }
+            rename_uses(p->ast, p->ast->nodes[node].child[0], axis->name, fresh);
+            snprintf(axis->name, sizeof(axis->name), "%s", fresh);
+        }
+        p->seen[p->seen_count++] = axis->name;
     }
     const struct enclosing inside = {n->axis, n->axis_count, around};
     for (int i = 0; i < n->child_count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ir/notation/shorthand.h"
+#include "ir/notation/definition.h"
 
 #include "ir/notation/shorthand_read.h"
 
@@ -43,24 +43,6 @@ static void parse(struct wpk_shorthand *s, struct wpk_program *out)
     }
 }
 
-/* Fail on a field that is not in the list. */
-static void allow(struct wpk_shorthand *s, const char *fields)
-{
-    char list[256];
-    const char *names[FIELDS_MAX + 2] = {"type"};
-    WPK_ASSERT(strlen(fields) < sizeof list);
-    snprintf(list, sizeof list, "%s", fields);
-    int count = 1;
-    for (char *at = list; at != NULL && count <= FIELDS_MAX; count++) {
-        names[count] = at;
-        at = strchr(at, ' ');
-        if (at != NULL) {
-            *at++ = '\0';
-        }
-    }
-    wpk_json_allow(s->reader, names);
-}
-
 static void expand(struct wpk_shorthand *s, struct wpk_program *out)
 {
     const char *name = wpk_json_get_text(s->reader, "type", WPK_NAME_MAX);
@@ -72,7 +54,20 @@ static void expand(struct wpk_shorthand *s, struct wpk_program *out)
         wpk_json_fail(s->reader, "type", WPK_EINVAL, "no operator is called '%s'", name);
         return;
     }
-    allow(s, type->fields);
+    /* Fail on a field that is not in the list. */
+    char list[256];
+    const char *names[FIELDS_MAX + 2] = {"type"};
+    WPK_ASSERT(strlen(type->fields) < sizeof list);
+    snprintf(list, sizeof list, "%s", type->fields);
+    int count = 1;
+    for (char *at = list; at != NULL && count <= FIELDS_MAX; count++) {
+        names[count] = at;
+        at = strchr(at, ' ');
+        if (at != NULL) {
+            *at++ = '\0';
+        }
+    }
+    wpk_json_allow(s->reader, names);
     if (!wpk_shorthand_failed(s)) {
         type->expand(s, name);
     }

@@ -27,19 +27,6 @@ static int64_t columns(const struct operand *o)
     return o->shape.extent[o->shape.rank - (o->transposed ? 2 : 1)];
 }
 
-/* Batch extents must be equal, or 1 on one side. */
-static void join_batch(struct wpk_shorthand *s, struct product *p)
-{
-    for (int d = 0; d < p->batch_rank && !wpk_shorthand_failed(s); d++) {
-        int64_t a = p->a.shape.extent[d];
-        int64_t b = p->b.shape.extent[d];
-        if (a != b && a != 1 && b != 1) {
-            wpk_json_fail(s->reader, "b", WPK_EINVAL, "batches of %" PRId64 " and %" PRId64, a, b);
-        }
-        p->output.extent[d] = a > b ? a : b;
-    }
-}
-
 static void read_product(struct wpk_shorthand *s, int rank_min, int rank_max, struct product *p)
 {
     *p = (struct product){0};
@@ -58,7 +45,16 @@ static void read_product(struct wpk_shorthand *s, int rank_min, int rank_max, st
                       rows(&p->b), columns(&p->a));
     } else {
         p->batch_rank = p->a.shape.rank - 2;
-        join_batch(s, p);
+        /* Batch extents must be equal, or 1 on one side. */
+        for (int d = 0; d < p->batch_rank && !wpk_shorthand_failed(s); d++) {
+            int64_t a = p->a.shape.extent[d];
+            int64_t b = p->b.shape.extent[d];
+            if (a != b && a != 1 && b != 1) {
+                wpk_json_fail(s->reader, "b", WPK_EINVAL, "batches of %" PRId64 " and %" PRId64, a,
+                              b);
+            }
+            p->output.extent[d] = a > b ? a : b;
+        }
         p->output.rank = p->a.shape.rank;
         p->output.extent[p->batch_rank] = rows(&p->a);
         p->output.extent[p->batch_rank + 1] = columns(&p->b);

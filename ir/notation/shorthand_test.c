@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ir/notation/shorthand.h"
+#include "ir/notation/definition.h"
 
 #include "tests/shorthand_check.h"
 

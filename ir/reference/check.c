@@ -34,19 +34,6 @@ struct comparison {
     bool steps;        /* rounding may change integers: they are marked by their magnitude */
 };
 
-static void fini(struct comparison *c)
-{
-    for (int i = 0; i < WPK_TENSORS_MAX; i++) {
-        free((void *)(uintptr_t)c->args.tensor[i]);
-    }
-    free(c->points);
-    free(c->reference);
-    free(c->direct);
-    free(c->magnitude);
-    free(c->value);
-    wpk_program_fini(&c->program);
-}
-
 static wpk_err widen_arguments(const struct wpk_check_tensor *inputs, int input_count,
                                struct comparison *c)
 {
@@ -176,23 +163,6 @@ static double scale(struct comparison *c, enum wpk_dtype dtype)
     return ldexp(1, exponent);
 }
 
-/* The typical error of direct evaluation on inputs of such size: rounding moves a sum by about half
- * a unit of the sum of its absolute terms. It is used for inputs on which direct evaluation is
- * exact, for instance multiples of 1/8, or may be nearly so by luck, at a few points. */
-static double typical_error(const struct comparison *c, enum wpk_dtype dtype)
-{
-    double squares = 0;
-    int64_t count = 0;
-
-    for (int64_t i = 0; i < c->count; i++) {
-        if (isfinite(c->magnitude[i]) && c->magnitude[i] < SCALE_MAX) {
-            squares += c->magnitude[i] * c->magnitude[i];
-            count++;
-        }
-    }
-    return count > 0 ? wpk_accuracy_unit(dtype) / 2 * sqrt(squares / (double)count) : 0;
-}
-
 /* Make doubles of an i64 output's cells. Doubles lose small differences: what is wrong stays so. */
 static void take_numbers(struct comparison *c)
 {
@@ -227,7 +197,19 @@ static void compare(struct comparison *c, enum wpk_dtype dtype, struct wpk_accur
     }
     double rms = ours.count > 0 ? sqrt(ours.value / (double)ours.count) : 0;
     double yardstick = wpk_accuracy_error(&direct);
-    double typical = typical_error(c, dtype);
+    /* The typical error of direct evaluation on inputs of such size: rounding moves a sum by
+     * about half a unit of the sum of its absolute terms. It is used for inputs on which direct
+     * evaluation is exact, for instance multiples of 1/8, or may be nearly so by luck, at a few
+     * points. */
+    double squares = 0;
+    int64_t count = 0;
+    for (int64_t i = 0; i < c->count; i++) {
+        if (isfinite(c->magnitude[i]) && c->magnitude[i] < SCALE_MAX) {
+            squares += c->magnitude[i] * c->magnitude[i];
+            count++;
+        }
+    }
+    double typical = count > 0 ? wpk_accuracy_unit(dtype) / 2 * sqrt(squares / (double)count) : 0;
     yardstick =
         yardstick > 0 ? fmax(yardstick, typical * fmin(1, 3 / sqrt((double)c->count))) : typical;
     wpk_accuracy_fold(&errors, dtype, &ours, yardstick);
@@ -308,7 +290,15 @@ static wpk_err check_output(const char *op, const struct wpk_check_tensor *input
     if (err == WPK_OK) {
         err = compare_points(c, inputs, input_count, output, accuracy, points_max, out, diag);
     }
-    fini(c);
+    for (int i = 0; i < WPK_TENSORS_MAX; i++) {
+        free((void *)(uintptr_t)c->args.tensor[i]);
+    }
+    free(c->points);
+    free(c->reference);
+    free(c->direct);
+    free(c->magnitude);
+    free(c->value);
+    wpk_program_fini(&c->program);
     free(c);
     return err;
 }

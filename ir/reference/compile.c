@@ -121,16 +121,6 @@ static int append_operation(struct compiler *c, struct wpk_tape_instruction inst
     return append(c, instruction);
 }
 
-static double smallest(const double v[4])
-{
-    return fmin(fmin(v[0], v[1]), fmin(v[2], v[3]));
-}
-
-static double largest(const double v[4])
-{
-    return fmax(fmax(v[0], v[1]), fmax(v[2], v[3]));
-}
-
 /* Bounds of an integer operation before it wraps; the type's where nothing better is known. */
 static void bound_binary(struct compiler *c, struct wpk_tape_instruction *i)
 {
@@ -148,8 +138,8 @@ static void bound_binary(struct compiler *c, struct wpk_tape_instruction *i)
         i->high = a->high - b->low;
         break;
     case WPK_BINARY_MUL:
-        i->low = smallest(products);
-        i->high = largest(products);
+        i->low = fmin(fmin(products[0], products[1]), fmin(products[2], products[3]));
+        i->high = fmax(fmax(products[0], products[1]), fmax(products[2], products[3]));
         break;
     case WPK_BINARY_DIV: /* the one quotient that leaves a signed type: its minimum by -1 */
         i->low = -fmax(fabs(a->low), fabs(a->high));
@@ -341,7 +331,7 @@ static double literal_cell(const struct compiler *c, const struct wpk_node *n)
     if (n->dtype == WPK_I64) {
         return wpk_cell_of(n->integer);
     }
-    double value = wpk_dtype_is_float(n->dtype) ? n->value : (double)n->integer;
+    double value = wpk_node_number(n);
     return c->tape->rounds ? wpk_dtype_round(n->dtype, value) : value;
 }
 

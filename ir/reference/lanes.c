@@ -16,14 +16,11 @@
  *     floor and the like: m(x); a value beside a step is not covered
  *     trunc, casts to integers: m(x), or WPK_REFERENCE_STEP where x is beside a step
  *     comparisons      |value|
- *
- * The hot loops run over blocks of constant length, because gcc -O2 vectorises only those. */
+ */
 #include "ir/reference/reference.h"
 #include "ir/reference/tape.h"
 
 #include <math.h>
-
-#define BLOCK 8
 
 /* The least normal f32 over u. */
 #define EXP_UNDERFLOW 0x1p-102
@@ -177,10 +174,36 @@ void wpk_lanes_unary(enum wpk_unary op, int count, struct wpk_lanes a, double *v
     }
 }
 
-static void arithmetic(enum wpk_binary op, bool is_float, int count, struct wpk_lanes a,
-                       struct wpk_lanes b, double *restrict value, double *restrict magnitude)
+static void compare(enum wpk_binary op, int count, const double *restrict x,
+                    const double *restrict y, double *restrict value)
+{
+    switch (op) {
+    case WPK_BINARY_LT:
+        EACH(x[i] < y[i] ? 1.0 : 0.0)
+        break;
+    case WPK_BINARY_LE:
+        EACH(x[i] <= y[i] ? 1.0 : 0.0)
+        break;
+    case WPK_BINARY_EQ:
+        EACH(x[i] == y[i] ? 1.0 : 0.0)
+        break;
+    case WPK_BINARY_NE:
+        EACH(x[i] != y[i] ? 1.0 : 0.0)
+        break;
+    case WPK_BINARY_AND:
+        EACH(x[i] != 0.0 && y[i] != 0.0 ? 1.0 : 0.0)
+        break;
+    default:
+        WPK_ASSERT(op == WPK_BINARY_OR);
+        EACH(x[i] != 0.0 || y[i] != 0.0 ? 1.0 : 0.0)
+    }
+}
+
+void wpk_lanes_binary(enum wpk_binary op, enum wpk_dtype dtype, int count, struct wpk_lanes a,
+                      struct wpk_lanes b, double *restrict value, double *restrict magnitude)
 {
     const double *x = a.value, *y = b.value, *mx = a.magnitude, *my = b.magnitude;
+    bool is_float = wpk_dtype_is_float(dtype);
     switch (op) {
     case WPK_BINARY_ADD:
         EACH(x[i] + y[i])
@@ -211,62 +234,17 @@ static void arithmetic(enum wpk_binary op, bool is_float, int count, struct wpk_
         EACH(is_float ? pow(x[i], y[i]) : trunc(pow(x[i], y[i])))
         EACH_MAGNITUDE(pow_magnitude(x[i], y[i], value[i], mx[i], my[i]))
         break;
-    default:
-        WPK_ASSERT(op < WPK_BINARY_LT);
-    }
-}
-
-static void comparison(enum wpk_binary op, int count, const double *restrict x,
-                       const double *restrict y, double *restrict value)
-{
-    switch (op) {
-    case WPK_BINARY_LT:
-        EACH(x[i] < y[i] ? 1.0 : 0.0)
-        break;
-    case WPK_BINARY_LE:
-        EACH(x[i] <= y[i] ? 1.0 : 0.0)
-        break;
-    case WPK_BINARY_EQ:
-        EACH(x[i] == y[i] ? 1.0 : 0.0)
-        break;
-    case WPK_BINARY_NE:
-        EACH(x[i] != y[i] ? 1.0 : 0.0)
-        break;
-    case WPK_BINARY_AND:
-        EACH(x[i] != 0.0 && y[i] != 0.0 ? 1.0 : 0.0)
-        break;
-    case WPK_BINARY_OR:
-        EACH(x[i] != 0.0 || y[i] != 0.0 ? 1.0 : 0.0)
-        break;
-    default:
-        WPK_ASSERT(op >= WPK_BINARY_LT);
-    }
-}
-
-void wpk_lanes_binary(enum wpk_binary op, enum wpk_dtype dtype, int count, struct wpk_lanes a,
-                      struct wpk_lanes b, double *value, double *magnitude)
-{
-    const double *x = a.value, *y = b.value;
-    switch (op) {
     case WPK_BINARY_MIN:
         EACH(x[i] < y[i] || x[i] != x[i] ? x[i] : y[i])
-        EACH_MAGNITUDE(fmax(a.magnitude[i], b.magnitude[i]))
+        EACH_MAGNITUDE(fmax(mx[i], my[i]))
         break;
     case WPK_BINARY_MAX:
         EACH(x[i] > y[i] || x[i] != x[i] ? x[i] : y[i])
-        EACH_MAGNITUDE(fmax(a.magnitude[i], b.magnitude[i]))
-        break;
-    case WPK_BINARY_LT:
-    case WPK_BINARY_LE:
-    case WPK_BINARY_EQ:
-    case WPK_BINARY_NE:
-    case WPK_BINARY_AND:
-    case WPK_BINARY_OR:
-        comparison(op, count, x, y, value);
-        EACH_MAGNITUDE(value[i])
+        EACH_MAGNITUDE(fmax(mx[i], my[i]))
         break;
     default:
-        arithmetic(op, wpk_dtype_is_float(dtype), count, a, b, value, magnitude);
+        compare(op, count, x, y, value);
+        EACH_MAGNITUDE(value[i])
     }
 }
 
@@ -281,60 +259,26 @@ void wpk_lanes_select(int count, struct wpk_lanes condition, struct wpk_lanes a,
 
 static void add_scaled(int count, double a, const double *restrict b, double *restrict sum)
 {
-    int i = 0;
-    for (; i + BLOCK <= count; i += BLOCK) {
-        for (int j = 0; j < BLOCK; j++) {
-            sum[i + j] += a * b[i + j];
-        }
-    }
-    for (; i < count; i++) {
-        sum[i] += a * b[i];
-    }
+    WPK_LANES_EACH(count, sum[i] += a * b[i])
 }
 
 static void add_scaled_both(int count, const double a[2], const double *restrict b,
                             double *restrict sum, double *restrict sum_magnitude)
 {
     double value = a[0], magnitude = a[1];
-    int i = 0;
-    for (; i + BLOCK <= count; i += BLOCK) {
-        for (int j = 0; j < BLOCK; j++) {
-            sum[i + j] += value * b[i + j];
-            sum_magnitude[i + j] += magnitude * fabs(b[i + j]);
-        }
-    }
-    for (; i < count; i++) {
-        sum[i] += value * b[i];
-        sum_magnitude[i] += magnitude * fabs(b[i]);
-    }
+    WPK_LANES_EACH(count, sum[i] += value * b[i]; sum_magnitude[i] += magnitude * fabs(b[i]))
 }
 
 static void add_products(int count, const double *restrict a, const double *restrict b,
                          double *restrict sum)
 {
-    int i = 0;
-    for (; i + BLOCK <= count; i += BLOCK) {
-        for (int j = 0; j < BLOCK; j++) {
-            sum[i + j] += a[i + j] * b[i + j];
-        }
-    }
-    for (; i < count; i++) {
-        sum[i] += a[i] * b[i];
-    }
+    WPK_LANES_EACH(count, sum[i] += a[i] * b[i])
 }
 
 static void add_absolute_products(int count, const double *restrict a, const double *restrict b,
                                   double *restrict sum)
 {
-    int i = 0;
-    for (; i + BLOCK <= count; i += BLOCK) {
-        for (int j = 0; j < BLOCK; j++) {
-            sum[i + j] += fabs(a[i + j] * b[i + j]);
-        }
-    }
-    for (; i < count; i++) {
-        sum[i] += fabs(a[i] * b[i]);
-    }
+    WPK_LANES_EACH(count, sum[i] += fabs(a[i] * b[i]))
 }
 
 void wpk_lanes_multiply_add(int count, bool uniform, struct wpk_lanes a, struct wpk_lanes b,
@@ -363,37 +307,27 @@ void wpk_lanes_multiply_add(int count, bool uniform, struct wpk_lanes a, struct 
 
 static void reduce_sum(int count, const double *restrict a, double *restrict sum)
 {
-    for (int i = 0; i < count; i++) {
-        sum[i] += a[i];
-    }
+    WPK_LANES_EACH(count, sum[i] += a[i])
 }
 
 static void reduce_product(int count, const double *restrict a, double *restrict sum)
 {
-    for (int i = 0; i < count; i++) {
-        sum[i] *= a[i];
-    }
+    WPK_LANES_EACH(count, sum[i] *= a[i])
 }
 
 static void reduce_product_i32(int count, const double *restrict a, double *restrict sum)
 {
-    for (int i = 0; i < count; i++) {
-        sum[i] = integer_multiply(sum[i], a[i]);
-    }
+    WPK_LANES_EACH(count, sum[i] = integer_multiply(sum[i], a[i]))
 }
 
 static void reduce_max(int count, const double *restrict a, double *restrict sum)
 {
-    for (int i = 0; i < count; i++) {
-        sum[i] = a[i] > sum[i] ? a[i] : sum[i];
-    }
+    WPK_LANES_EACH(count, sum[i] = a[i] > sum[i] ? a[i] : sum[i])
 }
 
 static void reduce_min(int count, const double *restrict a, double *restrict sum)
 {
-    for (int i = 0; i < count; i++) {
-        sum[i] = a[i] < sum[i] ? a[i] : sum[i];
-    }
+    WPK_LANES_EACH(count, sum[i] = a[i] < sum[i] ? a[i] : sum[i])
 }
 
 static void join_limited(void (*join)(int, const double *restrict, double *restrict), int count,

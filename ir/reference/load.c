@@ -217,13 +217,6 @@ static void absolute(enum wpk_dtype dtype, const double *restrict from, int coun
     }
 }
 
-static void fill(double *to, double value, int count)
-{
-    for (int i = 0; i < count; i++) {
-        to[i] = value;
-    }
-}
-
 /* No lane is inside, and what they read does not depend on the lane. */
 static bool fill_outside(const struct wpk_tape *tape, const struct wpk_tape_load *load,
                          struct wpk_tape_slot *slot)
@@ -234,8 +227,8 @@ static bool fill_outside(const struct wpk_tape *tape, const struct wpk_tape_load
         }
     }
     load_element(tape, load, 0, slot->value_own, slot->magnitude_own);
-    fill(slot->value_own, slot->value_own[0], tape->lanes);
-    fill(slot->magnitude_own, slot->magnitude_own[0], tape->lanes);
+    wpk_tape_fill(slot->value_own, slot->value_own[0], tape->lanes);
+    wpk_tape_fill(slot->magnitude_own, slot->magnitude_own[0], tape->lanes);
     return true;
 }
 

@@ -137,36 +137,9 @@ void wpk_order_end(struct wpk_tape *tape)
 
 static bool depends_on(const struct wpk_program *program, int node, int axis)
 {
-    const struct wpk_node *n = &program->nodes[node];
-    switch (n->kind) {
-    case WPK_NODE_LITERAL:
-        return false;
-    case WPK_NODE_AXIS:
-        return n->axis == axis;
-    case WPK_NODE_LOAD:
-        for (int d = 0; d < program->tensors[n->tensor].rank; d++) {
-            if (depends_on(program, n->index[d], axis)) {
-                return true;
-            }
-        }
-        return false;
-    case WPK_NODE_UNARY:
-    case WPK_NODE_CAST:
-        return depends_on(program, n->arg[0], axis);
-    case WPK_NODE_BINARY:
-        return depends_on(program, n->arg[0], axis) || depends_on(program, n->arg[1], axis);
-    case WPK_NODE_SELECT:
-        break;
-    }
-    return depends_on(program, n->arg[0], axis) || depends_on(program, n->arg[1], axis) ||
-           depends_on(program, n->arg[2], axis);
-}
-
-static bool copy_pays(const struct wpk_tape_use *use, int tensor, int64_t elements,
-                      int64_t iterations)
-{
-    bool shared = use->regions[tensor].fixed && elements <= PACK_ELEMENTS_MAX;
-    return (double)elements * PACK_REUSE <= (double)iterations * (shared ? (double)use->runs : 1.0);
+    bool axes[WPK_AXES_MAX] = {false};
+    wpk_node_walk(program, node, true, wpk_node_mark_axis, axes);
+    return axes[axis];
 }
 
 int wpk_tape_dim_to_pack(const struct wpk_program *program, const struct wpk_node *load, int axis,
@@ -187,7 +160,10 @@ int wpk_tape_dim_to_pack(const struct wpk_program *program, const struct wpk_nod
             found = d;
         }
     }
-    bool pays = copy_pays(use, load->tensor, wpk_tensor_elements(tensor), iterations);
+    int64_t elements = wpk_tensor_elements(tensor);
+    bool shared = use->regions[load->tensor].fixed && elements <= PACK_ELEMENTS_MAX;
+    bool pays =
+        (double)elements * PACK_REUSE <= (double)iterations * (shared ? (double)use->runs : 1.0);
     return found >= 0 && found < tensor->rank - 1 && pays ? found : -1;
 }
 

@@ -89,15 +89,6 @@ static wpk_err trace(struct evaluation *e)
     return WPK_OK;
 }
 
-static void set_whole(const struct wpk_tensor *tensor, struct wpk_region *region)
-{
-    for (int d = 0; d < tensor->rank; d++) {
-        region->low[d] = 0;
-        region->extent[d] = tensor->extent[d];
-    }
-    (void)wpk_region_set_dense(region, tensor->rank);
-}
-
 /* Make the region's numbers cells, rounded to the tensor's type, in memory of our own. */
 static wpk_err copy_cells(struct evaluation *e, int t)
 {
@@ -150,7 +141,12 @@ static wpk_err bind_arguments(struct evaluation *e, const struct wpk_reference_a
     const struct wpk_program *program = e->program;
     for (int t = 0; t < program->tensor_count; t++) {
         const struct wpk_tensor *tensor = &program->tensors[t];
-        set_whole(tensor, &e->region[t]);
+        struct wpk_region *region = &e->region[t];
+        for (int d = 0; d < tensor->rank; d++) {
+            region->low[d] = 0;
+            region->extent[d] = tensor->extent[d];
+        }
+        (void)wpk_region_set_dense(region, tensor->rank);
         bool is_argument = tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT;
         wpk_err err = WPK_OK;
         e->region[t].fixed = is_argument || tensor->role == WPK_ROLE_LITERAL;
@@ -261,17 +257,6 @@ static wpk_err compute_intermediate(struct evaluation *e, int s)
 
 /* ---- all points */
 
-static void release_after(struct evaluation *e, int s)
-{
-    for (int t = 0; t < e->program->tensor_count; t++) {
-        if (e->last_use[t] == s && e->memory[t] != NULL) {
-            free(e->memory[t]);
-            e->memory[t] = NULL;
-            e->memory_elements[t] = 0;
-        }
-    }
-}
-
 wpk_err wpk_evaluate(const struct wpk_program *program, const struct wpk_reference_args *args,
                      const struct wpk_tape_arithmetic *arithmetic, double *value, double *magnitude,
                      struct wpk_diag *diag)
@@ -286,7 +271,13 @@ wpk_err wpk_evaluate(const struct wpk_program *program, const struct wpk_referen
                                                     : compute_intermediate(&e, s);
         wpk_tape_free(e.tape[s]);
         e.tape[s] = NULL;
-        release_after(&e, s);
+        for (int t = 0; t < e.program->tensor_count; t++) {
+            if (e.last_use[t] == s && e.memory[t] != NULL) {
+                free(e.memory[t]);
+                e.memory[t] = NULL;
+                e.memory_elements[t] = 0;
+            }
+        }
     }
     if (err == WPK_OK) {
         give(&e, args, wpk_tensor_elements(&program->tensors[e.output]), value);
@@ -307,15 +298,6 @@ wpk_err wpk_reference_run(const struct wpk_program *program, const struct wpk_re
 
 /* ---- chosen points */
 
-static double stage_iterations(const struct wpk_stage *stage)
-{
-    double iterations = 1.0;
-    for (int a = 0; a < stage->axis_count; a++) {
-        iterations *= (double)stage->axes[a].extent;
-    }
-    return iterations;
-}
-
 /* Mark the intermediates that are computed whole: cheap ones that read only such ones and
  * inputs. */
 static void mark_cheap(struct evaluation *e)
@@ -324,24 +306,13 @@ static void mark_cheap(struct evaluation *e)
     for (int s = 0; s < program->stage_count; s++) {
         const struct wpk_stage *stage = &program->stages[s];
         bool whole = e->live[s] && stage->output != e->output &&
-                     stage_iterations(stage) <= WHOLE_INTERMEDIATE_MAX;
+                     wpk_stage_points(stage) <= WHOLE_INTERMEDIATE_MAX;
         for (int i = 0; whole && i < e->load_count[s]; i++) {
             int writer = wpk_program_writer(program, program->nodes[e->loads[s][i]].tensor);
             whole = writer < 0 || e->whole[writer];
         }
         e->whole[s] = whole;
     }
-}
-
-static wpk_err compute_cheap(struct evaluation *e)
-{
-    wpk_err err = WPK_OK;
-    mark_cheap(e);
-    for (int s = 0; s < e->program->stage_count && err == WPK_OK; s++) {
-        err = e->whole[s] ? compute_intermediate(e, s) : WPK_OK;
-        e->region[e->program->stages[s].output].fixed = e->whole[s];
-    }
-    return err;
 }
 
 /* Grow `need` of the tensors that stage `s` loads by what `box` of its output asks for. */
@@ -493,7 +464,7 @@ wpk_err wpk_reference_points_within(const struct wpk_program *program, const int
     if (err == WPK_OK) {
         mark_cheap(&e);
         for (int s = 0; s < program->stage_count; s++) {
-            iterations += e.whole[s] ? stage_iterations(&program->stages[s]) : 0;
+            iterations += e.whole[s] ? wpk_stage_points(&program->stages[s]) : 0;
         }
     }
     *out = 0;
@@ -515,7 +486,11 @@ wpk_err wpk_evaluate_at(const struct wpk_program *program, const struct wpk_refe
     struct evaluation e = {0};
     wpk_err err = start(&e, program, args, arithmetic, diag);
     if (err == WPK_OK) {
-        err = compute_cheap(&e);
+        mark_cheap(&e);
+        for (int s = 0; s < e.program->stage_count && err == WPK_OK; s++) {
+            err = e.whole[s] ? compute_intermediate(&e, s) : WPK_OK;
+            e.region[e.program->stages[s].output].fixed = e.whole[s];
+        }
     }
     e.runs = count;
     int rank = program->tensors[e.output].rank;

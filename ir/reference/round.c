@@ -13,7 +13,6 @@
 #include <math.h>
 #include <string.h>
 
-#define BLOCK 8     /* loops of constant length, as in ir/reference/lanes.c */
 #define UNITS_MAX 2 /* in the last place, by which a function may be off */
 
 void wpk_lanes_round(enum wpk_dtype dtype, int count, double *value)
@@ -106,29 +105,13 @@ void wpk_lanes_move(enum wpk_dtype dtype, int count, uint64_t hash, uint64_t ste
 
 static void add_scaled_f32(int count, float a, const double *restrict b, float *restrict sum)
 {
-    int i = 0;
-    for (; i + BLOCK <= count; i += BLOCK) {
-        for (int j = 0; j < BLOCK; j++) {
-            sum[i + j] += a * (float)b[i + j];
-        }
-    }
-    for (; i < count; i++) {
-        sum[i] += a * (float)b[i];
-    }
+    WPK_LANES_EACH(count, sum[i] += a * (float)b[i])
 }
 
 static void add_products_f32(int count, const double *restrict a, const double *restrict b,
                              float *restrict sum)
 {
-    int i = 0;
-    for (; i + BLOCK <= count; i += BLOCK) {
-        for (int j = 0; j < BLOCK; j++) {
-            sum[i + j] += (float)a[i + j] * (float)b[i + j];
-        }
-    }
-    for (; i < count; i++) {
-        sum[i] += (float)a[i] * (float)b[i];
-    }
+    WPK_LANES_EACH(count, sum[i] += (float)a[i] * (float)b[i])
 }
 
 void wpk_lanes_multiply_add_f32(int count, bool uniform, const double *a, const double *b,

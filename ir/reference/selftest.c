@@ -30,21 +30,6 @@ static bool is_given(const struct wpk_tensor *tensor)
     return tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT;
 }
 
-static void draw_points(struct making *m, const struct wpk_tensor *output)
-{
-    struct wpk_rng rng;
-    int64_t *at = m->points;
-
-    wpk_rng_seed(&rng, m->test->seed ^ POINTS_STREAM);
-    for (int p = 0; p < POINTS; p++) {
-        for (int d = 0; d < output->rank; d++) {
-            int64_t last = output->extent[d] - 1;
-            int64_t drawn = wpk_rng_between(&rng, 0, last);
-            *at++ = p == 0 ? 0 : p == 1 ? last : drawn;
-        }
-    }
-}
-
 static wpk_err draw_tensors(struct making *m)
 {
     for (int i = 0; i < m->program->tensor_count; i++) {
@@ -107,25 +92,6 @@ static double relative_tolerance(enum wpk_dtype dtype)
     }
 }
 
-static void fill(const struct making *m, const struct wpk_tensor *output,
-                 struct wpk_choice_expected *out)
-{
-    double magnitude_max = 0;
-
-    for (int64_t i = 0; i < m->count; i++) {
-        const int64_t *point = &m->points[i * output->rank];
-        int64_t flat = 0;
-        for (int d = 0; d < output->rank; d++) {
-            flat = flat * output->extent[d] + point[d];
-        }
-        out->point[i] = flat;
-        out->value[i] = m->value[i];
-        magnitude_max = fmax(magnitude_max, m->magnitude[i]);
-    }
-    out->count = (int)m->count;
-    out->tolerance = relative_tolerance(output->dtype) * magnitude_max;
-}
-
 /*   shape   view: the program with this output alone */
 static wpk_err make_view(struct making *m, const struct wpk_program *view, int tensor,
                          struct wpk_choice_expected *out, struct wpk_diag *diag)
@@ -136,14 +102,35 @@ static wpk_err make_view(struct making *m, const struct wpk_program *view, int t
     for (int i = 0; i < view->tensor_count; i++) {
         args.tensor[i] = m->wide[i];
     }
-    draw_points(m, output);
+    struct wpk_rng rng;
+    int64_t *at = m->points;
+    wpk_rng_seed(&rng, m->test->seed ^ POINTS_STREAM);
+    for (int p = 0; p < POINTS; p++) {
+        for (int d = 0; d < output->rank; d++) {
+            int64_t last = output->extent[d] - 1;
+            int64_t drawn = wpk_rng_between(&rng, 0, last);
+            *at++ = p == 0 ? 0 : p == 1 ? last : drawn;
+        }
+    }
     wpk_err err = wpk_reference_points_within(view, m->points, POINTS,
                                               ITERATIONS_MAX / m->outputs->count, &m->count, diag);
     if (err == WPK_OK && m->count > 0) {
         err = wpk_reference_run_at(view, &args, m->points, m->count, m->value, m->magnitude, diag);
     }
     if (err == WPK_OK && m->count > 0 && keep_finite(m, output->rank)) {
-        fill(m, output, out);
+        double magnitude_max = 0;
+        for (int64_t i = 0; i < m->count; i++) {
+            const int64_t *point = &m->points[i * output->rank];
+            int64_t flat = 0;
+            for (int d = 0; d < output->rank; d++) {
+                flat = flat * output->extent[d] + point[d];
+            }
+            out->point[i] = flat;
+            out->value[i] = m->value[i];
+            magnitude_max = fmax(magnitude_max, m->magnitude[i]);
+        }
+        out->count = (int)m->count;
+        out->tolerance = relative_tolerance(output->dtype) * magnitude_max;
     }
     return err;
 }

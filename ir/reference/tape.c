@@ -20,13 +20,6 @@ int64_t wpk_region_set_dense(struct wpk_region *region, int rank)
 
 /* ---- instructions */
 
-static void fill(double *to, double value, int count)
-{
-    for (int i = 0; i < count; i++) {
-        to[i] = value;
-    }
-}
-
 static struct wpk_lanes lanes_of(const struct wpk_tape *tape, int slot)
 {
     if (slot < 0) {
@@ -41,9 +34,9 @@ static void execute_simple(const struct wpk_tape *tape, const struct wpk_tape_in
     if (ins->kind == WPK_TAPE_BROADCAST) {
         struct wpk_lanes from = lanes_of(tape, ins->arg[0]);
         /* All of them: it may have been hoisted out of the loop that sets how many are in use. */
-        fill(slot->value_own, from.value[0], tape->lanes_most);
+        wpk_tape_fill(slot->value_own, from.value[0], tape->lanes_most);
         if (tape->with_magnitude) {
-            fill(slot->magnitude_own, from.magnitude[0], tape->lanes_most);
+            wpk_tape_fill(slot->magnitude_own, from.magnitude[0], tape->lanes_most);
         }
         return;
     }
@@ -163,31 +156,6 @@ static void execute_level(struct wpk_tape *tape, int level)
 
 /* ---- the accumulator */
 
-/* Lanes that one output point, or one row of them, accumulates in. */
-static int accumulator_lanes(const struct wpk_tape *tape)
-{
-    return wpk_order_lane_is_reduced(tape) ? tape->lanes_most : tape->lanes;
-}
-
-static void begin(struct wpk_tape *tape)
-{
-    enum wpk_reduction reduction = tape->stage->reduction;
-    bool is_wide = tape->stage->accumulator == WPK_I64;
-    double identity = 0.0;
-    if (reduction == WPK_REDUCE_MAX) {
-        identity = is_wide ? wpk_cell_of(INT64_MIN) : -(double)INFINITY;
-    } else if (reduction == WPK_REDUCE_MIN) {
-        identity = is_wide ? wpk_cell_of(INT64_MAX) : (double)INFINITY;
-    } else if (reduction == WPK_REDUCE_PROD) {
-        identity = is_wide ? wpk_cell_of(1) : 1.0;
-    }
-    int lanes = accumulator_lanes(tape);
-    fill(tape->sum, identity, lanes);
-    if (tape->with_magnitude) {
-        fill(tape->sum_magnitude, reduction == WPK_REDUCE_PROD ? 1.0 : 0.0, lanes);
-    }
-}
-
 static void wrap_sums(struct wpk_tape *tape, int lanes)
 {
     for (int i = 0; i < lanes; i++) {
@@ -280,7 +248,22 @@ static void run_point(struct wpk_tape *tape)
     if (tape->ordered) {
         wpk_order_begin(tape);
     } else if (tape->stage->reduction != WPK_REDUCE_NONE) {
-        begin(tape);
+        enum wpk_reduction reduction = tape->stage->reduction;
+        bool is_wide = tape->stage->accumulator == WPK_I64;
+        double identity = 0.0;
+        if (reduction == WPK_REDUCE_MAX) {
+            identity = is_wide ? wpk_cell_of(INT64_MIN) : -(double)INFINITY;
+        } else if (reduction == WPK_REDUCE_MIN) {
+            identity = is_wide ? wpk_cell_of(INT64_MAX) : (double)INFINITY;
+        } else if (reduction == WPK_REDUCE_PROD) {
+            identity = is_wide ? wpk_cell_of(1) : 1.0;
+        }
+        /* Lanes that one output point, or one row of them, accumulates in. */
+        int lanes = wpk_order_lane_is_reduced(tape) ? tape->lanes_most : tape->lanes;
+        wpk_tape_fill(tape->sum, identity, lanes);
+        if (tape->with_magnitude) {
+            wpk_tape_fill(tape->sum_magnitude, reduction == WPK_REDUCE_PROD ? 1.0 : 0.0, lanes);
+        }
     }
     run_loops(tape, tape->output_loops);
     store(tape);

@@ -157,6 +157,13 @@ struct wpk_tape {
     int64_t term_stride[WPK_AXES_MAX]; /* in `terms`, of the reduction axes */
 };
 
+static inline void wpk_tape_fill(double *to, double value, int count)
+{
+    for (int i = 0; i < count; i++) {
+        to[i] = value;
+    }
+}
+
 /* True if lanes are points of a reduction axis. */
 static inline bool wpk_order_lane_is_reduced(const struct wpk_tape *tape)
 {
@@ -213,6 +220,21 @@ void wpk_tape_load(const struct wpk_tape *tape, const struct wpk_tape_instructio
 struct wpk_lanes {
     const double *value, *magnitude;
 };
+
+/* Run a statement for each i in [0, count): in blocks of constant length as long as there are any,
+ * because gcc -O2 vectorises only those. */
+#define WPK_LANES_BLOCK 8
+#define WPK_LANES_EACH(count, statement)                                                           \
+    int begin = 0;                                                                                 \
+    for (; begin + WPK_LANES_BLOCK <= (count); begin += WPK_LANES_BLOCK) {                         \
+        for (int j = 0; j < WPK_LANES_BLOCK; j++) {                                                \
+            const int i = begin + j;                                                               \
+            statement;                                                                             \
+        }                                                                                          \
+    }                                                                                              \
+    for (int i = begin; i < (count); i++) {                                                        \
+        statement;                                                                                 \
+    }
 
 void wpk_lanes_unary(enum wpk_unary op, int count, struct wpk_lanes a, double *value,
                      double *magnitude);

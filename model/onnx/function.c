@@ -64,24 +64,6 @@ const struct wpk_onnx_function *wpk_onnx_function_find(const struct wpk_onnx_rea
 
 /* ---- a call */
 
-static wpk_err add_formal(struct wpk_onnx_reader *reader, struct wpk_onnx_scope *scope,
-                          const struct wpk_protobuf_field *field, int *input, int *output)
-{
-    struct wpk_onnx_formal *formal = &scope->formals[scope->formal_count++];
-    const struct wpk_graph_node *caller = scope->caller;
-
-    *formal = (struct wpk_onnx_formal){.value = -1, .is_given = true};
-    if (field->number == FUNCTION_INPUT && *input < caller->input_count) {
-        formal->value = caller->inputs[*input];
-    } else if (field->number == FUNCTION_OUTPUT) {
-        formal->value = *output < caller->output_count ? caller->outputs[*output] : -1;
-        formal->is_output = true;
-        formal->is_given = formal->value < 0;
-    }
-    *(field->number == FUNCTION_INPUT ? input : output) += 1;
-    return wpk_onnx_text(reader, field, &formal->name);
-}
-
 static wpk_err open_scope(struct wpk_onnx_reader *reader, struct wpk_onnx_scope *scope)
 {
     struct wpk_protobuf message = scope->function->message;
@@ -101,7 +83,18 @@ static wpk_err open_scope(struct wpk_onnx_reader *reader, struct wpk_onnx_scope 
     }
     while (err == WPK_OK && wpk_protobuf_next(&message, &field)) {
         if (field.number == FUNCTION_INPUT || field.number == FUNCTION_OUTPUT) {
-            err = add_formal(reader, scope, &field, &input, &output);
+            struct wpk_onnx_formal *formal = &scope->formals[scope->formal_count++];
+            const struct wpk_graph_node *caller = scope->caller;
+            *formal = (struct wpk_onnx_formal){.value = -1, .is_given = true};
+            if (field.number == FUNCTION_INPUT && input < caller->input_count) {
+                formal->value = caller->inputs[input];
+            } else if (field.number == FUNCTION_OUTPUT) {
+                formal->value = output < caller->output_count ? caller->outputs[output] : -1;
+                formal->is_output = true;
+                formal->is_given = formal->value < 0;
+            }
+            *(field.number == FUNCTION_INPUT ? &input : &output) += 1;
+            err = wpk_onnx_text(reader, &field, &formal->name);
         } else if (field.number == FUNCTION_DEFAULT && field.wire == WPK_PROTOBUF_BYTES) {
             err = wpk_onnx_attribute(reader, field.bytes, &scope->defaults[scope->default_count++]);
         }

@@ -4,7 +4,7 @@
 #include "model/onnx/read.h"
 
 #include "model/onnx/reader.h"
-#include "model/operator/parts.h"
+#include "model/operator/expand.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,11 +31,6 @@ enum {
     DIM_VALUE = 1,
     DIM_PARAM = 2
 };
-
-static void set_where(struct wpk_onnx_reader *reader, const char *what, const char *name)
-{
-    snprintf(reader->where, sizeof(reader->where), "%s %s", what, name);
-}
 
 /* ---- inputs and outputs */
 
@@ -107,7 +102,7 @@ static wpk_err read_value_info(struct wpk_onnx_reader *reader, struct wpk_protob
         }
     }
     err = err == WPK_OK ? wpk_onnx_end(reader, &message) : err;
-    set_where(reader, "value", out->name);
+    snprintf(reader->where, sizeof(reader->where), "value %s", out->name);
     while (err == WPK_OK && wpk_protobuf_next(&type, &field)) {
         if (field.number == TYPE_TENSOR && field.wire == WPK_PROTOBUF_BYTES) {
             err = read_tensor_type(reader, field.bytes, out);

@@ -62,9 +62,9 @@ wpk_err wpk_activations_read(const struct wpk_graph_node *node, const char *usua
         const char *name = list;
         int kind = find(&list);
         if (kind < 0) {
-            wpk_diag_set(diag, "the activation '%.*s' is not supported; %d are needed",
-                         (int)strcspn(name, ","), name, count);
-            return WPK_EUNSUPPORTED;
+            return wpk_graph_fail(diag, WPK_EUNSUPPORTED,
+                                  "the activation '%.*s' is not supported; %d are needed",
+                                  (int)strcspn(name, ","), name, count);
         }
         const struct function *f = &functions[kind];
         out[i] =
@@ -73,8 +73,7 @@ wpk_err wpk_activations_read(const struct wpk_graph_node *node, const char *usua
                                              .beta = take(betas, f->has_beta, &beta, f->beta)};
     }
     if (list[0] != '\0') {
-        wpk_diag_set(diag, "it has more than %d activations", count);
-        return WPK_EUNSUPPORTED;
+        return wpk_graph_fail(diag, WPK_EUNSUPPORTED, "it has more than %d activations", count);
     }
     return WPK_OK;
 }
@@ -92,12 +91,8 @@ int wpk_activation_apply(struct wpk_compose *c, const struct wpk_activation_func
                                                      wpk_compose_real("beta", activation->beta)};
 
     if (f->op != NULL) {
-        const struct wpk_graph_node node = {.op = f->op,
-                                            .inputs = &x,
-                                            .input_count = 1,
-                                            .attributes = attributes,
-                                            .attribute_count = f->has_alpha + f->has_beta};
-        return wpk_compose_node(c, &node, -1);
+        return wpk_compose_operator(c, "", f->op, "", &x, 1, attributes, f->has_alpha + f->has_beta,
+                                    -1);
     }
     if (strcmp(f->name, "Affine") == 0) {
         return wpk_compose_binary(c, "Add", "", scale(c, activation->alpha, x),

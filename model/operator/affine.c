@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/operator/affine.h"
-
 #include "model/operator/interpret.h"
 #include "model/operator/mapping.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Backwards through the nodes near the inputs: each one's program says what it needs of its
  * operands, and functions that no program says are asked by their kind. */
-#include "model/operator/host.h"
-
 #include "ir/data_index.h"
 #include "model/operator/lower.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The values that inputs of models are drawn from. */
-#include "model/operator/host.h"
+#include "model/operator/lower.h"
 
 #include "model/onnx/read.h"
 #include "model/operator/shape.h"

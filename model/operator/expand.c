@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/operator/expand.h"
 
-#include "model/operator/expand_product.h"
 #include "model/operator/expand_quantize.h"
 #include "model/operator/expansion.h"
 #include "model/operator/operator.h"
 
+#include <stdlib.h>
 #include <string.h>
-
-static wpk_err expand_recurrent(struct wpk_expansion *e)
-{
-    return wpk_graph_expand_recurrent(e->graph, e->node, e->diag);
-}
 
 static const struct {
     const char *op;
@@ -29,7 +24,7 @@ static const struct {
     {"Det", wpk_expand_det},
     {"DFT", wpk_expand_dft},
     {"DynamicQuantizeLinear", wpk_expand_dynamic_quantize},
-    {"DynamicQuantizeLSTM", expand_recurrent},
+    {"DynamicQuantizeLSTM", wpk_expand_recurrent},
     {"DynamicQuantizeMatMul", wpk_expand_dynamic_quantize_matmul},
     {"EmbedLayerNormalization", wpk_expand_embed_norm},
     {"FlexAttention", wpk_expand_flex_attention},
@@ -37,13 +32,13 @@ static const struct {
     {"FusedGemm", wpk_expand_fused_activation},
     {"FusedMatMul", wpk_expand_fused_matmul},
     {"GridSample", wpk_expand_grid_sample},
-    {"GRU", expand_recurrent},
+    {"GRU", wpk_expand_recurrent},
     {"HammingWindow", wpk_expand_window},
     {"HannWindow", wpk_expand_window},
     {"LinearAttention", wpk_expand_linear_attention},
     {"LinearClassifier", wpk_expand_linear},
     {"LinearRegressor", wpk_expand_linear},
-    {"LSTM", expand_recurrent},
+    {"LSTM", wpk_expand_recurrent},
     {"MatMulInteger", wpk_expand_matmul_integer},
     {"MatMulIntegerToFloat", wpk_expand_matmul_integer_to_float},
     {"MatMulNBits", wpk_expand_matmul_nbits},
@@ -52,7 +47,7 @@ static const struct {
     {"QLinearMatMul", wpk_expand_qlinear_matmul},
     {"QuantizeLinear", wpk_expand_quantize},
     {"ReverseSequence", wpk_expand_reverse_sequence},
-    {"RNN", expand_recurrent},
+    {"RNN", wpk_expand_recurrent},
     {"RoiAlign", wpk_expand_roi_align},
     {"Scaler", wpk_expand_scaler},
     {"SkipLayerNormalization", wpk_expand_skip_norm},
@@ -99,5 +94,66 @@ wpk_err wpk_graph_expand(struct wpk_graph *graph, const struct wpk_graph_node *n
         }
     }
     wpk_buf_fini(&e.text);
+    return err;
+}
+
+/* A program has one result: a Split becomes a slice for each output, a Dropout with a mask two
+ * nodes. Values that both parts need are computed twice, which is seldom more than a mean. */
+
+static bool is_wanted(const struct wpk_graph *graph, int value)
+{
+    return value >= 0 && (graph->values[value].is_read || graph->values[value].is_output);
+}
+
+static wpk_err add_part(struct wpk_graph *graph, const struct wpk_graph_node *node, int part)
+{
+    struct wpk_graph_node copy = *node;
+
+    copy.outputs = &node->outputs[part];
+    copy.output_count = 1;
+    copy.part = part;
+    copy.part_count = node->output_count;
+    if (copy.outputs[0] >= 0) {
+        graph->values[copy.outputs[0]].writer = graph->node_count;
+    }
+    return wpk_graph_add_node(graph, &copy);
+}
+
+static wpk_err add_parts(struct wpk_graph *graph, const struct wpk_graph_node *node)
+{
+    int count = 0;
+    wpk_err err = WPK_OK;
+
+    for (int i = 0; err == WPK_OK && i < node->output_count; i++) {
+        if (is_wanted(graph, node->outputs[i])) {
+            err = add_part(graph, node, i);
+            count++;
+        } else if (node->outputs[i] >= 0) {
+            graph->values[node->outputs[i]].writer = -1;
+        }
+    }
+    return err == WPK_OK && count == 0 && node->output_count > 0 ? add_part(graph, node, 0) : err;
+}
+
+wpk_err wpk_graph_split_outputs(struct wpk_graph *graph)
+{
+    struct wpk_graph_node *nodes = graph->nodes;
+    int count = graph->node_count;
+    bool is_needed = false;
+    wpk_err err = WPK_OK;
+
+    for (int n = 0; n < count; n++) {
+        nodes[n].part_count = nodes[n].output_count;
+        is_needed = is_needed || nodes[n].output_count > 1;
+    }
+    if (!is_needed) {
+        return WPK_OK;
+    }
+    (void)wpk_graph_take_nodes(graph, &count);
+    for (int n = 0; err == WPK_OK && n < count; n++) {
+        err = wpk_graph_is_expanded(&nodes[n]) ? wpk_graph_add_node(graph, &nodes[n])
+                                               : add_parts(graph, &nodes[n]);
+    }
+    free(nodes);
     return err;
 }

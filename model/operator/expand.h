@@ -14,4 +14,11 @@ bool wpk_graph_is_expanded(const struct wpk_graph_node *node);
 WPK_MUST_CHECK wpk_err wpk_graph_expand(struct wpk_graph *graph, const struct wpk_graph_node *node,
                                         struct wpk_diag *diag);
 
+/* Nodes with several outputs as nodes with one. */
+
+/* Replace each node with several outputs by one node for each output that is read or is the
+ * model's, with `part` and `part_count`. A node nobody asks anything of keeps its first output.
+ *   errors  WPK_ENOSPC, WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_graph_split_outputs(struct wpk_graph *graph);
+
 #endif

@@ -5,23 +5,11 @@
 
 enum { ATTRIBUTES_MAX = 16 };
 
+/* Append a node of ONNX, named after this one. */
 static int add_node(struct wpk_expansion *e, const char *op, const int *inputs, int count,
                     const struct wpk_graph_attribute *attributes, int attribute_count, int output)
 {
-    const struct wpk_graph_node node = {.op = op,
-                                        .name = e->node->name,
-                                        .inputs = inputs,
-                                        .input_count = count,
-                                        .attributes = attributes,
-                                        .attribute_count = attribute_count};
-
-    return wpk_compose_node(&e->to, &node, output);
-}
-
-/* The value of an input; -1: it is left out. */
-static int input_of(const struct wpk_expansion *e, int index)
-{
-    return index < e->node->input_count ? e->node->inputs[index] : -1;
+    return wpk_expansion_node(e, "", op, inputs, count, attributes, attribute_count, output);
 }
 
 /* ---- products */
@@ -33,12 +21,12 @@ static int transposed(struct wpk_expansion *e, int input, const char *attribute)
     int64_t order[WPK_RANK_MAX];
 
     if (wpk_graph_int(e->node, attribute, 0) == 0 || x.rank < 2) {
-        return input_of(e, input);
+        return wpk_expansion_input_of(e, input);
     }
     for (int d = 0; d < x.rank; d++) {
         order[d] = d < x.rank - 2 ? d : 2 * x.rank - 3 - d;
     }
-    return wpk_compose_transpose(&e->to, input_of(e, input), x.rank, order, -1);
+    return wpk_compose_transpose(&e->to, wpk_expansion_input_of(e, input), x.rank, order, -1);
 }
 
 wpk_err wpk_expand_fused_matmul(struct wpk_expansion *e)
@@ -53,8 +41,8 @@ wpk_err wpk_expand_fused_matmul(struct wpk_expansion *e)
     const int operands[] = {transposed(e, 0, "transA"), transposed(e, 1, "transB")};
     int product = add_node(e, "MatMul", operands, 2, NULL, 0, alpha == 1 ? output : -1);
     if (alpha != 1) {
-        const int factors[] = {product, wpk_compose_number(&e->to, (float)alpha)};
-        (void)add_node(e, "Mul", factors, 2, NULL, 0, output);
+        (void)wpk_expansion_binary(e, "Mul", product, wpk_compose_number(&e->to, (float)alpha),
+                                   output);
     }
     return WPK_OK;
 }
@@ -114,12 +102,12 @@ wpk_err wpk_expand_fused_activation(struct wpk_expansion *e)
             kept[count++] = e->node->attributes[i];
         }
     }
-    const int inputs[] = {input_of(e, 0), input_of(e, 1), input_of(e, 2)};
+    const int inputs[] = {wpk_expansion_input_of(e, 0), wpk_expansion_input_of(e, 1),
+                          wpk_expansion_input_of(e, 2)};
     int value =
         add_node(e, is_conv ? "Conv" : "Gemm", inputs, inputs[2] >= 0 ? 3 : 2, kept, count, -1);
-    if (is_conv && input_of(e, 3) >= 0) {
-        const int terms[] = {value, input_of(e, 3)};
-        value = add_node(e, "Add", terms, 2, NULL, 0, -1);
+    if (is_conv && wpk_expansion_input_of(e, 3) >= 0) {
+        value = wpk_expansion_binary(e, "Add", value, wpk_expansion_input_of(e, 3), -1);
     }
     return activate(e, value, wpk_expansion_output(e, 0));
 }
@@ -128,9 +116,7 @@ wpk_err wpk_expand_fused_activation(struct wpk_expansion *e)
 
 static int add(struct wpk_expansion *e, int x, int y, int output)
 {
-    const int terms[] = {x, y};
-
-    return y < 0 ? x : add_node(e, "Add", terms, 2, NULL, 0, output);
+    return y < 0 ? x : wpk_expansion_binary(e, "Add", x, y, output);
 }
 
 /* Append the normalization of the last axis.   shape  shift: value -1: none */
@@ -155,24 +141,28 @@ wpk_err wpk_expand_skip_norm(struct wpk_expansion *e)
 {
     enum { INPUT, SKIP, SCALE };
     bool is_simple = strcmp(e->node->op, "SkipSimplifiedLayerNormalization") == 0;
-    int shift = is_simple ? -1 : input_of(e, 3), bias = input_of(e, is_simple ? 3 : 4);
+    int shift = is_simple ? -1 : wpk_expansion_input_of(e, 3),
+        bias = wpk_expansion_input_of(e, is_simple ? 3 : 4);
     int sum_output = wpk_expansion_output(e, 3);
 
     if (wants(e, 1) || wants(e, 2)) {
         return wpk_expansion_refuse(e, "its mean or inverse deviation is asked for");
     }
-    int sum = add(e, input_of(e, INPUT), input_of(e, SKIP), bias < 0 ? sum_output : -1);
+    int sum = add(e, wpk_expansion_input_of(e, INPUT), wpk_expansion_input_of(e, SKIP),
+                  bias < 0 ? sum_output : -1);
     sum = add(e, sum, bias, sum_output);
     if (wpk_expansion_output(e, 0) >= 0) {
-        normalize(e, is_simple ? "RMSNormalization" : "LayerNormalization", sum, input_of(e, SCALE),
-                  shift, wpk_expansion_output(e, 0));
+        normalize(e, is_simple ? "RMSNormalization" : "LayerNormalization", sum,
+                  wpk_expansion_input_of(e, SCALE), shift, wpk_expansion_output(e, 0));
     }
     return WPK_OK;
 }
 
+/* The rows that one input is of the table that another one is. */
 static int gather(struct wpk_expansion *e, int table, int rows)
 {
-    return wpk_expansion_gather(e, table, rows, -1);
+    return wpk_expansion_gather(e, wpk_expansion_input_of(e, table),
+                                wpk_expansion_input_of(e, rows), -1);
 }
 
 wpk_err wpk_expand_embed_norm(struct wpk_expansion *e)
@@ -187,16 +177,15 @@ wpk_err wpk_expand_embed_norm(struct wpk_expansion *e)
         return wpk_expansion_refuse(e, "its mask's index is asked for, or its ids are no rows of "
                                        "as many positions as its table has");
     }
-    int place = input_of(e, PLACES) >= 0
-                    ? gather(e, input_of(e, POSITIONS), input_of(e, PLACES))
-                    : wpk_compose_slice(&e->to, input_of(e, POSITIONS), 0, 0, ids.extent[1]);
-    int segment = input_of(e, SEGMENTS) >= 0
-                      ? gather(e, input_of(e, SEGMENT_TABLE), input_of(e, SEGMENTS))
-                      : -1;
-    int sum = add(e, gather(e, input_of(e, WORDS), input_of(e, IDS)), place,
-                  segment < 0 ? sum_output : -1);
+    int place =
+        wpk_expansion_input_of(e, PLACES) >= 0
+            ? gather(e, POSITIONS, PLACES)
+            : wpk_compose_slice(&e->to, wpk_expansion_input_of(e, POSITIONS), 0, 0, ids.extent[1]);
+    int segment =
+        wpk_expansion_input_of(e, SEGMENTS) >= 0 ? gather(e, SEGMENT_TABLE, SEGMENTS) : -1;
+    int sum = add(e, gather(e, WORDS, IDS), place, segment < 0 ? sum_output : -1);
     sum = add(e, sum, segment, sum_output);
-    normalize(e, "LayerNormalization", sum, input_of(e, SCALE), input_of(e, SHIFT),
-              wpk_expansion_output(e, 0));
+    normalize(e, "LayerNormalization", sum, wpk_expansion_input_of(e, SCALE),
+              wpk_expansion_input_of(e, SHIFT), wpk_expansion_output(e, 0));
     return WPK_OK;
 }

@@ -34,18 +34,12 @@ wpk_err wpk_expand_post_transform(struct wpk_expansion *e, int scores, int outpu
                      : strcmp(name, "LOGISTIC") == 0 ? "Sigmoid"
                                                      : NULL;
     const struct wpk_graph_attribute axis = wpk_compose_integer("axis", 1);
-    const struct wpk_graph_node node = {.op = op,
-                                        .name = e->node->name,
-                                        .inputs = &scores,
-                                        .input_count = 1,
-                                        .attributes = &axis,
-                                        .attribute_count = strcmp(name, "SOFTMAX") == 0};
 
     if (op == NULL) {
         wpk_diag_set(e->diag, "its post_transform %s is not supported", name);
         return WPK_EUNSUPPORTED;
     }
-    (void)wpk_compose_node(&e->to, &node, output);
+    (void)wpk_expansion_node(e, "", op, &scores, 1, &axis, strcmp(name, "SOFTMAX") == 0, output);
     return WPK_OK;
 }
 

@@ -8,21 +8,6 @@
 
 #define DET_MAX 4 /* rows of a matrix: it has n! products */
 
-/* The list of an attribute, or `otherwise` for each.   returns  false: of another length */
-static bool read_list(const struct wpk_graph_node *node, const char *name, int count,
-                      int64_t otherwise, int64_t *out)
-{
-    const struct wpk_graph_attribute *found = wpk_graph_attribute(node, name, WPK_ATTRIBUTE_INTS);
-
-    for (int j = 0; j < count; j++) {
-        out[j] = found != NULL && j < found->count ? found->integers[j] : otherwise;
-        if (out[j] < otherwise || out[j] > WPK_ELEMENTS_MAX) {
-            return false;
-        }
-    }
-    return found == NULL || found->count == count;
-}
-
 /* Input `index` as a list of extents.   returns  false: it is none */
 static bool read_extents(const struct wpk_expansion *e, int index, int64_t *out, int *count)
 {
@@ -83,12 +68,8 @@ wpk_err wpk_expand_feature_extractor(struct wpk_expansion *e)
     }
     const int64_t count = wpk_graph_elements(&indices);
     int flat = wpk_compose_reshape(&e->to, e->node->inputs[1], "", 1, &count, -1);
-    const struct wpk_graph_node gather = {.op = "Gather",
-                                          .inputs = (int[]){e->node->inputs[0], flat},
-                                          .input_count = 2,
-                                          .attributes = &axis,
-                                          .attribute_count = 1};
-    int found = wpk_compose_node(&e->to, &gather, -1);
+    int found = wpk_compose_operator(&e->to, "", "Gather", "", (int[]){e->node->inputs[0], flat}, 2,
+                                     &axis, 1, -1);
     extent[0] = 1;
     memcpy(extent + rank - x.rank, x.extent, (size_t)x.rank * sizeof(int64_t));
     extent[rank - 1] = count;
@@ -112,9 +93,10 @@ static bool describe_folding(const struct wpk_expansion *e, const struct wpk_gra
     int axes = 0;
     bool fits = read_extents(e, 1, out->image, &out->axes) &&
                 read_extents(e, 2, out->block, &axes) && axes == out->axes && axes >= 1 &&
-                axes <= WPK_RANK_MAX / 2 && read_list(e->node, "strides", axes, 1, out->stride) &&
-                read_list(e->node, "dilations", axes, 1, out->dilation) &&
-                read_list(e->node, "pads", 2 * axes, 0, out->pad);
+                axes <= WPK_RANK_MAX / 2 &&
+                wpk_expansion_list(e, "strides", axes, 1, out->stride) &&
+                wpk_expansion_list(e, "dilations", axes, 1, out->dilation) &&
+                wpk_expansion_list(e, "pads", 2 * axes, 0, out->pad);
 
     for (int d = 0; fits && d < axes; d++) {
         int64_t span = out->image[d] + out->pad[d] + out->pad[axes + d] -
@@ -167,13 +149,8 @@ wpk_err wpk_expand_col2im(struct wpk_expansion *e)
         wpk_compose_integers(&e->to, "dilations", f.dilation, f.axes),
         wpk_compose_integers(&e->to, "pads", f.pad, 2 * f.axes),
         wpk_compose_integers(&e->to, "output_padding", f.rest, f.axes)};
-    const struct wpk_graph_node sum = {.op = "ConvTranspose",
-                                       .name = e->node->name,
-                                       .inputs = (int[]){blocks, kernel},
-                                       .input_count = 2,
-                                       .attributes = attributes,
-                                       .attribute_count = 4};
-    int image = wpk_compose_node(&e->to, &sum, -1);
+    int image =
+        wpk_expansion_node(e, "", "ConvTranspose", (int[]){blocks, kernel}, 2, attributes, 4, -1);
     extent[0] = x.extent[0];
     extent[1] = x.extent[1] / size;
     memcpy(extent + 2, f.image, (size_t)f.axes * sizeof(int64_t));
@@ -210,10 +187,9 @@ wpk_err wpk_expand_compress(struct wpk_expansion *e)
         return wpk_expansion_refuse(e, "its condition is no list of bool, or longer than its axis");
     }
     if (condition.data == NULL && !is_fixed) {
-        wpk_diag_set(e->diag,
-                     "data decides how many elements remain; --shape %s=EXTENT,... fixes it",
-                     out->name);
-        return WPK_EUNSUPPORTED;
+        return wpk_graph_fail(
+            e->diag, WPK_EUNSUPPORTED,
+            "data decides how many elements remain; --shape %s=EXTENT,... fixes it", out->name);
     }
     int found = wpk_compose_unary(&e->to, "NonZero", e->node->inputs[1]);
     struct wpk_graph_value *indices = &e->graph->values[found];
@@ -224,19 +200,9 @@ wpk_err wpk_expand_compress(struct wpk_expansion *e)
     const int64_t first = 0;
     const struct wpk_graph_attribute axes = wpk_compose_integers(&e->to, "axes", &first, 1);
     const struct wpk_graph_attribute of_axis = wpk_compose_integer("axis", axis);
-    const struct wpk_graph_node list = {.op = "Squeeze",
-                                        .inputs = &found,
-                                        .input_count = 1,
-                                        .attributes = &axes,
-                                        .attribute_count = 1};
-    const struct wpk_graph_node gather = {.op = "Gather",
-                                          .name = e->node->name,
-                                          .inputs =
-                                              (int[]){data, wpk_compose_node(&e->to, &list, -1)},
-                                          .input_count = 2,
-                                          .attributes = &of_axis,
-                                          .attribute_count = 1};
-    (void)wpk_compose_node(&e->to, &gather, e->node->outputs[0]);
+    int list = wpk_compose_operator(&e->to, "", "Squeeze", "", &found, 1, &axes, 1, -1);
+    (void)wpk_expansion_node(e, "", "Gather", (int[]){data, list}, 2, &of_axis, 1,
+                             e->node->outputs[0]);
     return WPK_OK;
 }
 
@@ -371,9 +337,9 @@ static bool find_unpooled(const struct wpk_expansion *e, const struct wpk_graph_
 {
     int64_t kernel[WPK_RANK_MAX], stride[WPK_RANK_MAX], pad[2 * WPK_RANK_MAX];
     int axes = x->rank - 2;
-    bool fits = axes >= 1 && read_list(e->node, "kernel_shape", axes, 1, kernel) &&
-                read_list(e->node, "strides", axes, 1, stride) &&
-                read_list(e->node, "pads", 2 * axes, 0, pad);
+    bool fits = axes >= 1 && wpk_expansion_list(e, "kernel_shape", axes, 1, kernel) &&
+                wpk_expansion_list(e, "strides", axes, 1, stride) &&
+                wpk_expansion_list(e, "pads", 2 * axes, 0, pad);
 
     for (int d = 0; fits && d < axes; d++) {
         out[d + 2] = (x->extent[d + 2] - 1) * stride[d] + kernel[d] - pad[d] - pad[axes + d];
@@ -408,24 +374,16 @@ wpk_err wpk_expand_max_unpool(struct wpk_expansion *e)
         return WPK_ENOMEM;
     }
     memset(zeros, 0, (size_t)size * sizeof(*zeros));
-    const struct wpk_graph_node scatter = {
-        .op = "ScatterElements",
-        .name = e->node->name,
-        .inputs = (int[]){wpk_expansion_constant(e, x.dtype, 1, &size, zeros),
-                          wpk_compose_reshape(&e->to, e->node->inputs[1], "", 1, &count, -1),
-                          wpk_compose_reshape(&e->to, e->node->inputs[0], "", 1, &count, -1)},
-        .input_count = 3};
-    int found = wpk_compose_node(&e->to, &scatter, -1);
+    const int lists[] = {wpk_expansion_constant(e, x.dtype, 1, &size, zeros),
+                         wpk_compose_reshape(&e->to, e->node->inputs[1], "", 1, &count, -1),
+                         wpk_compose_reshape(&e->to, e->node->inputs[0], "", 1, &count, -1)};
+    int found = wpk_expansion_node(e, "", "ScatterElements", lists, 3, NULL, 0, -1);
     for (int d = 0; d < rank; d++) {
         pads[rank + d] = wanted[d] - extent[d];
     }
     const struct wpk_graph_attribute widths = wpk_compose_integers(&e->to, "pads", pads, 2 * rank);
-    const struct wpk_graph_node pad = {
-        .op = "Pad",
-        .inputs = (int[]){wpk_compose_reshape(&e->to, found, "", rank, extent, -1)},
-        .input_count = 1,
-        .attributes = &widths,
-        .attribute_count = 1};
-    (void)wpk_compose_node(&e->to, &pad, wpk_expansion_output(e, 0));
+    int whole = wpk_compose_reshape(&e->to, found, "", rank, extent, -1);
+    (void)wpk_compose_operator(&e->to, "", "Pad", "", &whole, 1, &widths, 1,
+                               wpk_expansion_output(e, 0));
     return WPK_OK;
 }

@@ -8,8 +8,6 @@
  *
  *   source  ONNX operators MatMulInteger 10, ConvInteger 10, QLinearMatMul 10, QLinearConv 10; ONNX
  *           Runtime docs/ContribOperators.md for com.microsoft */
-#include "model/operator/expand_product.h"
-
 #include "model/operator/expand_quantize.h"
 #include "model/operator/operator.h"
 

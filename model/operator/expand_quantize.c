@@ -146,24 +146,18 @@ static wpk_err read_axis(struct wpk_expansion *e, int rank, int *axis, int64_t *
     return WPK_OK;
 }
 
-/* Append the node x / scale: a constant scale goes into the constants of what computes x. */
-static int divide(struct wpk_expansion *e, int x, const struct wpk_graph_value *like,
-                  const struct wpk_parameter *scale, int axis, int64_t block)
-{
-    wpk_quantize_begin(e, like->rank);
-    wpk_quantize_x(e, like->rank);
-    wpk_buf_append_text(&e->text, " / X1");
-    wpk_parameter_index(e, scale, axis, block);
-    return wpk_expansion_equation(e, (int[]){x, scale->value}, 2, WPK_F32, like->rank, like->extent,
-                                  -1);
-}
-
 /* Append the nodes that quantize x with these parameters; the zero point may be left out. */
 static int quantize(struct wpk_expansion *e, int x, const struct wpk_graph_value *like,
                     const struct wpk_parameter *scale, const struct wpk_parameter *zero, int axis,
                     int64_t block, enum wpk_dtype dtype, int output)
 {
-    int quotient = divide(e, x, like, scale, axis, block);
+    /* Append the node x / scale: a constant scale goes into the constants of what computes x. */
+    wpk_quantize_begin(e, like->rank);
+    wpk_quantize_x(e, like->rank);
+    wpk_buf_append_text(&e->text, " / X1");
+    wpk_parameter_index(e, scale, axis, block);
+    int quotient = wpk_expansion_equation(e, (int[]){x, scale->value}, 2, WPK_F32, like->rank,
+                                          like->extent, -1);
     wpk_quantize_begin(e, like->rank);
     wpk_buf_printf(&e->text, "%s(round(", wpk_dtype_name(dtype));
     wpk_quantize_x(e, like->rank);

@@ -377,30 +377,14 @@ struct deformed {
     int64_t outputs; /* elements of an output's channel */
 };
 
-/* The list of an attribute, or `otherwise` for each axis.   returns  false: of another length */
-static bool read_list(const struct wpk_graph_node *node, const char *name, int rank, int times,
-                      int64_t otherwise, int64_t *out)
-{
-    const struct wpk_graph_attribute *found = wpk_graph_attribute(node, name, WPK_ATTRIBUTE_INTS);
-
-    for (int j = 0; j < rank * times; j++) {
-        out[j] = found != NULL && j < found->count ? found->integers[j] : otherwise;
-        if (out[j] < otherwise || out[j] > WPK_ELEMENTS_MAX) {
-            return false;
-        }
-    }
-    return found == NULL || found->count == rank * times;
-}
-
 static bool describe_deformed(const struct sampler *s, const struct wpk_graph_value *w,
                               const struct wpk_graph_value *offset, struct deformed *out)
 {
-    const struct wpk_graph_node *node = s->e->node;
     int64_t pads[2 * AXES_MAX];
     bool fits = w->rank == s->rank + 2 && offset->rank == w->rank &&
-                read_list(node, "strides", s->rank, 1, 1, out->stride) &&
-                read_list(node, "dilations", s->rank, 1, 1, out->dilation) &&
-                read_list(node, "pads", s->rank, 2, 0, pads);
+                wpk_expansion_list(s->e, "strides", s->rank, 1, out->stride) &&
+                wpk_expansion_list(s->e, "dilations", s->rank, 1, out->dilation) &&
+                wpk_expansion_list(s->e, "pads", 2 * s->rank, 0, pads);
 
     for (int j = 0; fits && j < s->rank; j++) {
         out->kernel[j] = w->extent[j + 2];

@@ -70,17 +70,12 @@ wpk_err wpk_expand_flex_attention(struct wpk_expansion *e)
 {
     const struct wpk_graph_attribute *scale =
         wpk_graph_attribute(e->node, "scale", WPK_ATTRIBUTE_FLOAT);
-    const struct wpk_graph_node attention = {.op = "Attention",
-                                             .name = e->node->name,
-                                             .inputs = e->node->inputs,
-                                             .input_count = 3,
-                                             .attributes = scale,
-                                             .attribute_count = scale != NULL};
 
     if (wpk_expansion_input(e, 0).rank != 4) {
         return wpk_expansion_refuse(e, "its queries do not have four axes");
     }
-    (void)wpk_compose_node(&e->to, &attention, wpk_expansion_output(e, 0));
+    (void)wpk_expansion_node(e, "", "Attention", e->node->inputs, 3, scale, scale != NULL,
+                             wpk_expansion_output(e, 0));
     return WPK_OK;
 }
 

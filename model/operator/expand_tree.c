@@ -36,8 +36,7 @@ struct forest {
 
 static wpk_err malformed(const struct wpk_expansion *e, const char *what)
 {
-    wpk_diag_set(e->diag, "its trees are malformed: %s", what);
-    return WPK_EPARSE;
+    return wpk_graph_fail(e->diag, WPK_EPARSE, "its trees are malformed: %s", what);
 }
 
 /* Make room for this many nodes. Members of sets become nodes of their own. */
@@ -54,13 +53,6 @@ static wpk_err open_forest(struct forest *f, int capacity, int64_t targets)
     return f->nodes != NULL && f->weights != NULL && f->has_weight != NULL ? WPK_OK : WPK_ENOMEM;
 }
 
-static void close_forest(struct forest *f)
-{
-    free(f->nodes);
-    free(f->weights);
-    free(f->has_weight);
-}
-
 static bool add_weight(struct forest *f, int64_t node, int64_t target, double weight)
 {
     if (node < 0 || node >= f->count || target < 0 || target >= f->targets) {
@@ -70,14 +62,6 @@ static bool add_weight(struct forest *f, int64_t node, int64_t target, double we
     *at = f->aggregate >= LEAST && isinf(*at) ? weight : *at + weight;
     f->has_weight[target] = true;
     return true;
-}
-
-/* Give leaves without a vote the neutral element of min or max. */
-static void fill_weights(struct forest *f)
-{
-    for (int64_t i = 0; f->aggregate >= LEAST && i < f->capacity * f->targets; i++) {
-        f->weights[i] = f->aggregate == LEAST ? (double)INFINITY : -(double)INFINITY;
-    }
 }
 
 /* How many levels the deepest tree has.   returns  false: too many, or a cycle */
@@ -496,18 +480,6 @@ static wpk_err add_classes(struct wpk_expansion *e, const struct forest *f, int6
     return wpk_expand_post_transform(e, scores, output);
 }
 
-static enum aggregate read_aggregate(const struct wpk_graph_node *node)
-{
-    static const char *const names[] = {"AVERAGE", "SUM", "MIN", "MAX"};
-    const char *name = wpk_graph_text(node, "aggregate_function", "SUM");
-    int64_t given = wpk_graph_int(node, "aggregate_function", SUM);
-
-    for (int a = AVERAGE; a <= MOST; a++) {
-        given = strcmp(name, "SUM") != 0 && strcmp(names[a], name) == 0 ? a : given;
-    }
-    return (enum aggregate)given;
-}
-
 static wpk_err read_forest(struct wpk_expansion *e, struct forest *f, bool is_classifier)
 {
     const int64_t *labels = NULL;
@@ -519,7 +491,13 @@ static wpk_err read_forest(struct wpk_expansion *e, struct forest *f, bool is_cl
                                   find_numbers(e, "", "membership_values").count
                             : find_numbers(e, "nodes_treeids", "").count;
 
-    f->aggregate = read_aggregate(e->node);
+    static const char *const names[] = {"AVERAGE", "SUM", "MIN", "MAX"};
+    const char *name = wpk_graph_text(e->node, "aggregate_function", "SUM");
+    int64_t given = wpk_graph_int(e->node, "aggregate_function", SUM);
+    for (int a = AVERAGE; a <= MOST; a++) {
+        given = strcmp(name, "SUM") != 0 && strcmp(names[a], name) == 0 ? a : given;
+    }
+    f->aggregate = (enum aggregate)given;
     if (f->aggregate < AVERAGE || f->aggregate > MOST) {
         return malformed(e, "an unknown aggregate_function");
     }
@@ -527,7 +505,10 @@ static wpk_err read_forest(struct wpk_expansion *e, struct forest *f, bool is_cl
     if (err == WPK_ENOSPC) {
         return wpk_expansion_refuse(e, "its trees have no nodes, or too many");
     }
-    fill_weights(f);
+    /* Give leaves without a vote the neutral element of min or max. */
+    for (int64_t i = 0; f->aggregate >= LEAST && i < f->capacity * f->targets; i++) {
+        f->weights[i] = f->aggregate == LEAST ? (double)INFINITY : -(double)INFINITY;
+    }
     if (err == WPK_OK) {
         err = is_ensemble ? read_ensemble(e, f) : read_pairs(e, f);
     }
@@ -558,6 +539,8 @@ wpk_err wpk_expand_trees(struct wpk_expansion *e)
         err = is_classifier ? add_classes(e, &f, x.extent[0], scores)
                             : wpk_expand_post_transform(e, scores, wpk_expansion_output(e, 0));
     }
-    close_forest(&f);
+    free(f.nodes);
+    free(f.weights);
+    free(f.has_weight);
     return err;
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/operator/expansion.h"
 
+#include "model/operator/loop.h"
 #include "model/operator/operator.h"
 #include "schema/convert.h"
 
+#include <stdio.h>
+#include <string.h>
+
 wpk_err wpk_expansion_refuse(const struct wpk_expansion *e, const char *why)
 {
-    wpk_diag_set(e->diag, "%s", why);
-    return WPK_EUNSUPPORTED;
+    return wpk_graph_fail(e->diag, WPK_EUNSUPPORTED, "%s", why);
 }
 
 struct wpk_graph_value wpk_expansion_input(const struct wpk_expansion *e, int index)
@@ -51,33 +54,20 @@ int wpk_expansion_equation(struct wpk_expansion *e, const int *inputs, int count
         wpk_compose_integers(&e->to, "shape", extent, rank),
         wpk_compose_integer("axis", e->axis),
         {.name = "text", .kind = WPK_ATTRIBUTE_TEXT, .text = text}};
-    const struct wpk_graph_node node = {.domain = WPK_EQUATION_DOMAIN,
-                                        .op = e->node->op,
-                                        .name = e->node->name,
-                                        .inputs = inputs,
-                                        .input_count = count,
-                                        .attributes = attributes,
-                                        .attribute_count = 4};
 
     wpk_err err = text == NULL ? WPK_ENOMEM : wpk_buf_status(&e->text);
     e->to.err = e->to.err == WPK_OK ? err : e->to.err;
     wpk_buf_reset(&e->text);
-    return wpk_compose_node(&e->to, &node, output);
+    return wpk_expansion_node(e, WPK_EQUATION_DOMAIN, e->node->op, inputs, count, attributes, 4,
+                              output);
 }
 
 int wpk_expansion_node(struct wpk_expansion *e, const char *domain, const char *op,
                        const int *inputs, int count, const struct wpk_graph_attribute *attributes,
                        int attribute_count, int output)
 {
-    const struct wpk_graph_node node = {.op = op,
-                                        .name = e->node->name,
-                                        .domain = domain,
-                                        .inputs = inputs,
-                                        .input_count = count,
-                                        .attributes = attributes,
-                                        .attribute_count = attribute_count};
-
-    return wpk_compose_node(&e->to, &node, output);
+    return wpk_compose_operator(&e->to, domain, op, e->node->name, inputs, count, attributes,
+                                attribute_count, output);
 }
 
 int wpk_expansion_binary(struct wpk_expansion *e, const char *op, int a, int b, int output)
@@ -109,10 +99,27 @@ int wpk_expansion_constant(struct wpk_expansion *e, enum wpk_dtype dtype, int ra
 
 int wpk_expansion_gather(struct wpk_expansion *e, int x, int indices, int output)
 {
-    const struct wpk_graph_node node = {
-        .op = "Gather", .name = e->node->name, .inputs = (int[]){x, indices}, .input_count = 2};
+    return wpk_expansion_binary(e, "Gather", x, indices, output);
+}
 
-    return wpk_compose_node(&e->to, &node, output);
+bool wpk_expansion_list(const struct wpk_expansion *e, const char *attribute, int count,
+                        int64_t otherwise, int64_t *out)
+{
+    const struct wpk_graph_attribute *found =
+        wpk_graph_attribute(e->node, attribute, WPK_ATTRIBUTE_INTS);
+
+    for (int j = 0; j < count; j++) {
+        out[j] = found != NULL && j < found->count ? found->integers[j] : otherwise;
+        if (out[j] < otherwise || out[j] > WPK_ELEMENTS_MAX) {
+            return false;
+        }
+    }
+    return found == NULL || found->count == count;
+}
+
+int wpk_expansion_input_of(const struct wpk_expansion *e, int index)
+{
+    return index < e->node->input_count ? e->node->inputs[index] : -1;
 }
 
 int wpk_expansion_output(const struct wpk_expansion *e, int index)
@@ -139,4 +146,219 @@ int64_t wpk_expansion_product(const int64_t *extent, int count)
         product *= extent[d];
     }
     return product;
+}
+
+/* ---- nodes */
+
+enum { NAME_SIZE = 160 };
+
+static void *check(struct wpk_compose *c, void *memory)
+{
+    c->err = memory == NULL && c->err == WPK_OK ? WPK_ENOMEM : c->err;
+    return memory;
+}
+
+const char *wpk_compose_name(struct wpk_compose *c, const char *part)
+{
+    char name[NAME_SIZE];
+
+    snprintf(name, sizeof(name), "%.120s.%s", c->name, part);
+    const char *copy = check(c, wpk_arena_copy_text(&c->graph->arena, name));
+    return copy != NULL ? copy : "";
+}
+
+/* ---- attributes */
+
+struct wpk_graph_attribute wpk_compose_integer(const char *name, int64_t value)
+{
+    return (struct wpk_graph_attribute){.name = name, .kind = WPK_ATTRIBUTE_INT, .integer = value};
+}
+
+struct wpk_graph_attribute wpk_compose_real(const char *name, float value)
+{
+    return (struct wpk_graph_attribute){.name = name, .kind = WPK_ATTRIBUTE_FLOAT, .real = value};
+}
+
+struct wpk_graph_attribute wpk_compose_integers(struct wpk_compose *c, const char *name,
+                                                const int64_t *values, int count)
+{
+    int64_t *copy = check(c, WPK_ARENA_NEW(&c->graph->arena, int64_t, WPK_RANK_MAX));
+
+    WPK_ASSERT(count <= WPK_RANK_MAX);
+    if (copy != NULL) {
+        memcpy(copy, values, (size_t)count * sizeof(*copy));
+    }
+    return (struct wpk_graph_attribute){.name = name,
+                                        .kind = WPK_ATTRIBUTE_INTS,
+                                        .integers = copy,
+                                        .count = copy != NULL ? count : 0};
+}
+
+/* ---- nodes */
+
+int wpk_compose_operator(struct wpk_compose *c, const char *domain, const char *op,
+                         const char *name, const int *inputs, int count,
+                         const struct wpk_graph_attribute *attributes, int attribute_count,
+                         int output)
+{
+    struct wpk_arena *arena = &c->graph->arena;
+    int *ends = check(c, WPK_ARENA_NEW(arena, int, (size_t)count + 1));
+    struct wpk_graph_attribute *copies =
+        check(c, WPK_ARENA_NEW(arena, struct wpk_graph_attribute, (size_t)attribute_count + 1));
+
+    if (c->err == WPK_OK && output < 0) {
+        c->err = wpk_graph_add_value(c->graph, "", &output);
+    }
+    if (c->err != WPK_OK) {
+        return 0;
+    }
+    for (int i = 0; i < count; i++) {
+        ends[i] = inputs[i];
+        c->graph->values[ends[i]].is_read = true;
+    }
+    for (int i = 0; i < attribute_count; i++) {
+        copies[i] = attributes[i];
+    }
+    ends[count] = output;
+    struct wpk_graph_node node = {.op = op,
+                                  .name = name != NULL ? name : "",
+                                  .domain = domain,
+                                  .inputs = ends,
+                                  .input_count = count,
+                                  .outputs = ends + count,
+                                  .output_count = 1,
+                                  .part_count = 1,
+                                  .attributes = copies,
+                                  .attribute_count = attribute_count,
+                                  .loop = c->loop,
+                                  .times = c->loop > 0 ? c->times : 0};
+    if (c->to != NULL) {
+        c->err = c->to->add(c->graph, &node, c->to->context);
+    } else {
+        c->graph->values[output].writer = c->graph->node_count;
+        c->err = wpk_graph_add_node(c->graph, &node);
+    }
+    return output;
+}
+
+int wpk_compose_unary(struct wpk_compose *c, const char *op, int x)
+{
+    return wpk_compose_operator(c, "", op, "", &x, 1, NULL, 0, -1);
+}
+
+int wpk_compose_binary(struct wpk_compose *c, const char *op, const char *name, int x, int y)
+{
+    return wpk_compose_operator(c, "", op, name, (int[]){x, y}, 2, NULL, 0, -1);
+}
+
+int wpk_compose_constant(struct wpk_compose *c, enum wpk_dtype dtype, int rank,
+                         const int64_t *extent, const void *data)
+{
+    int value = 0;
+
+    if (c->err == WPK_OK) {
+        c->err = wpk_graph_add_value(c->graph, "", &value);
+    }
+    if (c->err != WPK_OK) {
+        return 0;
+    }
+    struct wpk_graph_value *out = &c->graph->values[value];
+    out->dtype = dtype;
+    out->is_typed = true;
+    out->is_shaped = true;
+    out->rank = rank;
+    if (rank > 0) { /* a scalar's extents may be NULL */
+        memcpy(out->extent, extent, (size_t)rank * sizeof(int64_t));
+    }
+    out->data = data;
+    out->size = (size_t)wpk_graph_elements(out) * wpk_dtype_size(dtype);
+    return value;
+}
+
+int wpk_compose_number(struct wpk_compose *c, float value)
+{
+    static const int64_t none[1] = {1};
+    float *copy = check(c, WPK_ARENA_NEW(&c->graph->arena, float, 1));
+
+    if (copy == NULL) {
+        return 0;
+    }
+    *copy = value;
+    return wpk_compose_constant(c, WPK_F32, 0, none, copy);
+}
+
+int wpk_compose_reshape(struct wpk_compose *c, int x, const char *name, int rank,
+                        const int64_t *extent, int output)
+{
+    const struct wpk_graph_attribute list = wpk_compose_integers(c, "", extent, rank);
+    int shape = wpk_compose_constant(c, WPK_I64, 1, (int64_t[]){rank}, list.integers);
+
+    return wpk_compose_operator(c, "", "Reshape", name, (int[]){x, shape}, 2, NULL, 0, output);
+}
+
+int wpk_compose_transpose(struct wpk_compose *c, int x, int rank, const int64_t *order, int output)
+{
+    const struct wpk_graph_attribute perm = wpk_compose_integers(c, "perm", order, rank);
+
+    return wpk_compose_operator(c, "", "Transpose", "", &x, 1, &perm, 1, output);
+}
+
+int wpk_compose_slice(struct wpk_compose *c, int x, int64_t axis, int64_t begin, int64_t end)
+{
+    const struct wpk_graph_attribute attributes[] = {wpk_compose_integers(c, "axes", &axis, 1),
+                                                     wpk_compose_integers(c, "starts", &begin, 1),
+                                                     wpk_compose_integers(c, "ends", &end, 1)};
+
+    return wpk_compose_operator(c, "", "Slice", "", &x, 1, attributes, 3, -1);
+}
+
+int wpk_compose_concat(struct wpk_compose *c, const int *values, int count, int64_t axis,
+                       int output)
+{
+    const struct wpk_graph_attribute attribute = wpk_compose_integer("axis", axis);
+
+    return wpk_compose_operator(c, "", "Concat", "", values, count, &attribute, 1, output);
+}
+
+int wpk_compose_product(struct wpk_compose *c, const char *name, int x, int y, int z)
+{
+    const struct wpk_graph_attribute transposed = wpk_compose_integer("transB", 1);
+
+    return wpk_compose_operator(c, "", "Gemm", name, (int[]){x, y, z}, z < 0 ? 2 : 3, &transposed,
+                                1, -1);
+}
+
+/* ---- loops */
+
+int wpk_compose_enter(struct wpk_compose *c, const char *name, int x)
+{
+    WPK_ASSERT(c->loop == 0);
+    return wpk_compose_operator(c, WPK_LOOP_DOMAIN, "Enter", name, &x, 1, NULL, 0, -1);
+}
+
+int wpk_compose_read(struct wpk_compose *c, int x, int64_t offset, int64_t step, int rank,
+                     const int64_t *extent)
+{
+    const struct wpk_graph_attribute attributes[] = {
+        wpk_compose_integer("offset", offset), wpk_compose_integer("step", step),
+        wpk_compose_integers(c, "shape", extent, rank)};
+
+    WPK_ASSERT(c->loop > 0);
+    return wpk_compose_operator(c, WPK_LOOP_DOMAIN, "Read", "", &x, 1, attributes, 3, -1);
+}
+
+int wpk_compose_store(struct wpk_compose *c, int next, int start, bool is_reverse)
+{
+    const struct wpk_graph_attribute reverse = wpk_compose_integer("reverse", is_reverse);
+
+    WPK_ASSERT(c->loop > 0);
+    return wpk_compose_operator(c, WPK_LOOP_DOMAIN, "Store", "", (int[]){next, start}, 2, &reverse,
+                                1, -1);
+}
+
+int wpk_compose_result(struct wpk_compose *c, int all, int other)
+{
+    WPK_ASSERT(c->loop == 0);
+    return wpk_compose_operator(c, WPK_LOOP_DOMAIN, "Result", "", (int[]){all, other},
+                                other < 0 ? 1 : 2, NULL, 0, -1);
 }

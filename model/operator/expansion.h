@@ -6,7 +6,64 @@
 #define WPK_MODEL_OPERATOR_EXPANSION_H
 
 #include "model/graph.h"
-#include "model/operator/compose.h"
+
+/* ---- nodes
+ *
+ * Those that an operator without a program consists of are appended to the graph. After a failure,
+ * which is kept, nothing more is appended. Functions return the value that the node computes; 0
+ * after a failure. */
+
+struct wpk_compose {
+    struct wpk_graph *graph;
+    const char *name; /* of the node that the appended ones are for */
+    int loop;         /* of which nodes are appended (loop.h); 0: none */
+    int64_t times;    /* its iterations */
+    wpk_err err;      /* WPK_ENOSPC, WPK_ENOMEM, those of `to` */
+    const struct wpk_unroll
+        *to; /* appends the nodes (loop.h); NULL: they are appended as they are */
+};
+
+/* "NAME.PART", in the graph's arena. */
+const char *wpk_compose_name(struct wpk_compose *c, const char *part);
+
+struct wpk_graph_attribute wpk_compose_integer(const char *name, int64_t value);
+struct wpk_graph_attribute wpk_compose_real(const char *name, float value);
+/*   shape   values [count], at most WPK_RANK_MAX */
+struct wpk_graph_attribute wpk_compose_integers(struct wpk_compose *c, const char *name,
+                                                const int64_t *values, int count);
+
+/* A node of this operator, with lists that are copied. It computes `output`; -1: a new value.
+ *   shape   inputs [count], attributes [attribute_count] */
+int wpk_compose_operator(struct wpk_compose *c, const char *domain, const char *op,
+                         const char *name, const int *inputs, int count,
+                         const struct wpk_graph_attribute *attributes, int attribute_count,
+                         int output);
+
+int wpk_compose_unary(struct wpk_compose *c, const char *op, int x);
+int wpk_compose_binary(struct wpk_compose *c, const char *op, const char *name, int x, int y);
+/*   shape   extent [rank]
+ *   owns    data: borrowed for the graph's life */
+int wpk_compose_constant(struct wpk_compose *c, enum wpk_dtype dtype, int rank,
+                         const int64_t *extent, const void *data);
+int wpk_compose_number(struct wpk_compose *c, float value);
+int wpk_compose_reshape(struct wpk_compose *c, int x, const char *name, int rank,
+                        const int64_t *extent, int output);
+int wpk_compose_transpose(struct wpk_compose *c, int x, int rank, const int64_t *order, int output);
+/* Elements [begin, end) of an axis. */
+int wpk_compose_slice(struct wpk_compose *c, int x, int64_t axis, int64_t begin, int64_t end);
+int wpk_compose_concat(struct wpk_compose *c, const int *values, int count, int64_t axis,
+                       int output);
+/* x y^T + z; z: -1 for none. */
+int wpk_compose_product(struct wpk_compose *c, const char *name, int x, int y, int z);
+
+/* The operators of loop.h.   shape  of a Read: the part [rank] */
+int wpk_compose_enter(struct wpk_compose *c, const char *name, int x);
+int wpk_compose_read(struct wpk_compose *c, int x, int64_t offset, int64_t step, int rank,
+                     const int64_t *extent);
+int wpk_compose_store(struct wpk_compose *c, int next, int start, bool is_reverse);
+int wpk_compose_result(struct wpk_compose *c, int all, int other);
+
+/* ---- equations */
 
 /* A node that others take the place of. */
 struct wpk_expansion {
@@ -28,6 +85,14 @@ struct wpk_graph_value wpk_expansion_input(const struct wpk_expansion *e, int in
  *   errors  WPK_EUNSUPPORTED  it is no constant integer */
 WPK_MUST_CHECK wpk_err wpk_expansion_number(const struct wpk_expansion *e, int index,
                                             int64_t otherwise, int64_t *out);
+
+/* The value that input number `index` is; -1: left out. */
+int wpk_expansion_input_of(const struct wpk_expansion *e, int index);
+
+/* The list of an attribute, or `otherwise`, the least that it may have, for each.
+ *   returns  false: of another length, or with another element */
+bool wpk_expansion_list(const struct wpk_expansion *e, const char *attribute, int count,
+                        int64_t otherwise, int64_t *out);
 
 double wpk_expansion_real(const struct wpk_expansion *e, const char *attribute, double otherwise);
 
@@ -119,17 +184,11 @@ WPK_MUST_CHECK wpk_err wpk_expand_linear_attention(struct wpk_expansion *e);
  *   errors  WPK_EPARSE, too */
 WPK_MUST_CHECK wpk_err wpk_expand_trees(struct wpk_expansion *e);
 
-/* RNN, GRU and LSTM as nodes that have programs: the steps of the sequence one after the other. */
-
-/* Append to the graph nodes that compute the outputs of `node`, which is none of its nodes. The
- * shapes of its inputs are known. Inputs are multiplied by the weights for all steps at once; the
- * nodes of a step are named after it.
- *
- *   errors  WPK_EUNSUPPORTED, WPK_EINVAL with a reason; WPK_ENOSPC, WPK_ENOMEM
+/* RNN, GRU, LSTM and DynamicQuantizeLSTM as nodes that have programs: the steps of the sequence one
+ * after the other. Inputs are multiplied by the weights for all steps at once; the nodes of a step
+ * are named after it.
  *   source  https://onnx.ai/onnx/operators/ (RNN, GRU, LSTM) */
-WPK_MUST_CHECK wpk_err wpk_graph_expand_recurrent(struct wpk_graph *graph,
-                                                  const struct wpk_graph_node *node,
-                                                  struct wpk_diag *diag);
+WPK_MUST_CHECK wpk_err wpk_expand_recurrent(struct wpk_expansion *e);
 
 /* The functions that RNN, GRU and LSTM take by their names, as nodes. */
 

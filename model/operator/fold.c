@@ -52,8 +52,7 @@ static wpk_err fold_gather(const struct wpk_graph *graph, const struct wpk_graph
     int axis = 0;
 
     if (wpk_dtype_is_float(indices->dtype)) {
-        wpk_diag_set(diag, "its indices must be integers");
-        return WPK_EINVAL;
+        return wpk_graph_fail(diag, WPK_EINVAL, "its indices must be integers");
     }
     wpk_err err = wpk_operator_axis(wpk_graph_int(node, "axis", 0), data->rank, &axis, diag);
     for (int d = data->rank - 1; d > axis; d--) {
@@ -66,9 +65,8 @@ static wpk_err fold_gather(const struct wpk_graph *graph, const struct wpk_graph
             int64_t at = wpk_graph_integer(indices, i);
             at += at < 0 ? data->extent[axis] : 0;
             if (at < 0 || at >= data->extent[axis]) {
-                wpk_diag_set(diag, "index %lld of %lld", (long long)at,
-                             (long long)data->extent[axis]);
-                return WPK_EINVAL;
+                return wpk_graph_fail(diag, WPK_EINVAL, "index %lld of %lld", (long long)at,
+                                      (long long)data->extent[axis]);
             }
             memcpy(out + (size_t)(a * count + i) * size,
                    (const char *)data->data + (size_t)(a * data->extent[axis] + at) * size, size);

@@ -85,9 +85,8 @@ wpk_err wpk_graph_set_shape(struct wpk_graph *graph, const char *text, struct wp
         return WPK_OK;
     }
     if (value < 0) {
-        wpk_diag_set(diag, "--shape: the model has no input '%s'%s", name,
-                     wpk_suggest_text(&suggest));
-        return WPK_EINVAL;
+        return wpk_graph_fail(diag, WPK_EINVAL, "--shape: the model has no input '%s'%s", name,
+                              wpk_suggest_text(&suggest));
     }
     return wpk_graph_set_extents(graph, value, extent, rank, "--shape", diag);
 }
@@ -98,16 +97,15 @@ wpk_err wpk_graph_set_extents(struct wpk_graph *graph, int input, const int64_t 
     struct wpk_graph_value *value = &graph->values[input];
 
     if (value->is_shaped && value->rank != rank) {
-        wpk_diag_set(diag, "%s: input %s has %d extents, not %d", option, value->name, value->rank,
-                     rank);
-        return WPK_EINVAL;
+        return wpk_graph_fail(diag, WPK_EINVAL, "%s: input %s has %d extents, not %d", option,
+                              value->name, value->rank, rank);
     }
     for (int d = 0; d < rank; d++) {
         bool is_fixed = value->is_shaped && value->free_dim[d] == NULL;
         if (is_fixed && value->extent[d] != extent[d]) {
-            wpk_diag_set(diag, "%s: the model fixes extent %d of input %s at %lld", option, d,
-                         value->name, (long long)value->extent[d]);
-            return WPK_EINVAL;
+            return wpk_graph_fail(diag, WPK_EINVAL,
+                                  "%s: the model fixes extent %d of input %s at %lld", option, d,
+                                  value->name, (long long)value->extent[d]);
         }
         value->extent[d] = extent[d];
         value->free_dim[d] = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/operator/host.h"
+#include "model/operator/lower.h"
 
 #include "model/operator/operator.h"
 #include "schema/convert.h"
@@ -114,25 +114,17 @@ static int compare(enum wpk_dtype dtype, double a, double b)
     return isnan(a) || isnan(b) ? (int)isnan(a) - (int)isnan(b) : (a > b) - (a < b);
 }
 
-/* The number of elements of the line that stand before element i: larger ones, and equal ones of
- * smaller index. */
-static int64_t rank_of(const struct wpk_model_plan_host *host, enum wpk_dtype dtype,
-                       const double *x, int64_t i)
-{
-    int64_t rank = 0;
-
-    for (int64_t j = 0; j < host->extent; j++) {
-        int order = compare(dtype, x[j * host->after], x[i * host->after]);
-        rank += order == 0 ? j < i : (order > 0) != host->is_smallest;
-    }
-    return rank;
-}
-
 static void top_k(const struct wpk_model_plan_host *host, enum wpk_dtype dtype, const double *x,
                   double *out)
 {
     for (int64_t i = 0; i < host->extent; i++) {
-        int64_t rank = rank_of(host, dtype, x, i);
+        /* The number of elements of the line that stand before element i: larger ones, and equal
+         * ones of smaller index. */
+        int64_t rank = 0;
+        for (int64_t j = 0; j < host->extent; j++) {
+            int order = compare(dtype, x[j * host->after], x[i * host->after]);
+            rank += order == 0 ? j < i : (order > 0) != host->is_smallest;
+        }
         if (rank < host->count) {
             out[rank * host->after] =
                 host->op == WPK_MODEL_PLAN_TOP_K ? x[i * host->after] : wpk_cell_of(i);
@@ -155,9 +147,8 @@ static wpk_err non_zero(const struct wpk_model_plan_host *host, const struct wpk
         found += !is_zero;
     }
     if (found != host->count) {
-        wpk_diag_set(diag, "%lld elements are not 0, and --shape says %lld", (long long)found,
-                     (long long)host->count);
-        return WPK_ERANGE;
+        return wpk_graph_fail(diag, WPK_ERANGE, "%lld elements are not 0, and --shape says %lld",
+                              (long long)found, (long long)host->count);
     }
     return WPK_OK;
 }

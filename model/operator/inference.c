@@ -2,7 +2,6 @@
 #include "model/operator/inference.h"
 
 #include "model/operator/loop.h"
-#include "model/operator/window.h"
 
 #include <math.h>
 #include <string.h>
@@ -27,9 +26,9 @@ static wpk_err broadcast(const struct wpk_inference *in, const struct wpk_graph_
         int64_t from = a >= 0 ? out->extent[a] : 1;
         int64_t to = b >= 0 ? with->extent[b] : 1;
         if (from != to && from != 1 && to != 1) {
-            wpk_diag_set(in->diag, "its inputs do not broadcast: extents %lld and %lld",
-                         (long long)from, (long long)to);
-            return WPK_EINVAL;
+            return wpk_graph_fail(in->diag, WPK_EINVAL,
+                                  "its inputs do not broadcast: extents %lld and %lld",
+                                  (long long)from, (long long)to);
         }
         extent[d] = from != 1 ? from : to;
     }
@@ -68,9 +67,9 @@ wpk_err wpk_infer_same(const struct wpk_inference *in)
         }
         if (strcmp(in->node->op, "Dropout") == 0) {
             if (i == 2 && !is_zero(input) && !is_zero(wpk_graph_input(in->graph, in->node, 1))) {
-                wpk_diag_set(in->diag, "its training_mode or its ratio must be a constant, 0: "
-                                       "nothing is drawn");
-                return WPK_EUNSUPPORTED;
+                return wpk_graph_fail(in->diag, WPK_EUNSUPPORTED,
+                                      "its training_mode or its ratio must be a constant, 0: "
+                                      "nothing is drawn");
             }
             continue;
         }
@@ -146,10 +145,10 @@ wpk_err wpk_infer_conv(const struct wpk_inference *in)
     }
     if (group < 1 || group > in->x->extent[1] || in->x->extent[1] != w->extent[1] * group ||
         w->extent[0] % group != 0) {
-        wpk_diag_set(in->diag, "%lld channels, weights for %lld in %lld groups, %lld filters",
-                     (long long)in->x->extent[1], (long long)w->extent[1], (long long)group,
-                     (long long)w->extent[0]);
-        return WPK_EINVAL;
+        return wpk_graph_fail(in->diag, WPK_EINVAL,
+                              "%lld channels, weights for %lld in %lld groups, %lld filters",
+                              (long long)in->x->extent[1], (long long)w->extent[1],
+                              (long long)group, (long long)w->extent[0]);
     }
     if (b != NULL && (b->rank != 1 || b->extent[0] != w->extent[0])) {
         wpk_diag_set(in->diag, "its bias does not have %lld elements", (long long)w->extent[0]);
@@ -165,14 +164,12 @@ wpk_err wpk_infer_matmul(const struct wpk_inference *in)
     struct wpk_graph_value *out = in->out;
 
     if (a->rank < 1 || b->rank < 1) {
-        wpk_diag_set(in->diag, "an operand is a scalar");
-        return WPK_EINVAL;
+        return wpk_graph_fail(in->diag, WPK_EINVAL, "an operand is a scalar");
     }
     int64_t inner = b->extent[b->rank > 1 ? b->rank - 2 : 0];
     if (a->extent[a->rank - 1] != inner) {
-        wpk_diag_set(in->diag, "rows of %lld elements, columns of %lld",
-                     (long long)a->extent[a->rank - 1], (long long)inner);
-        return WPK_EINVAL;
+        return wpk_graph_fail(in->diag, WPK_EINVAL, "rows of %lld elements, columns of %lld",
+                              (long long)a->extent[a->rank - 1], (long long)inner);
     }
     /* The batch: all but the last two axes, or less. */
     struct wpk_graph_value batch = *b;
@@ -415,13 +412,11 @@ wpk_err wpk_infer_conv_transpose(const struct wpk_inference *in)
     if (in->x->rank < 3 || w->rank != in->x->rank || w->extent[0] != in->x->extent[1] ||
         group < 1 || w->extent[0] % group != 0 || group > w->extent[0] ||
         w->extent[1] > WPK_ELEMENTS_MAX / group) {
-        wpk_diag_set(in->diag, "its weights do not fit its input");
-        return WPK_EINVAL;
+        return wpk_graph_fail(in->diag, WPK_EINVAL, "its weights do not fit its input");
     }
     if (b != NULL && (b->rank != 1 || b->extent[0] != w->extent[1] * group)) {
-        wpk_diag_set(in->diag, "its bias does not have %lld elements",
-                     (long long)(w->extent[1] * group));
-        return WPK_EINVAL;
+        return wpk_graph_fail(in->diag, WPK_EINVAL, "its bias does not have %lld elements",
+                              (long long)(w->extent[1] * group));
     }
     wpk_err err =
         wpk_graph_window_transposed(in->graph, in->node, w->extent + 2, &window, in->diag);
@@ -481,10 +476,10 @@ wpk_err wpk_infer_non_zero(const struct wpk_inference *in)
         return WPK_OK;
     }
     if (in->x->data == NULL) {
-        wpk_diag_set(in->diag,
-                     "data decides how many elements are not 0; --shape %s=%d,COUNT fixes it",
-                     in->out->name, in->x->rank);
-        return WPK_EUNSUPPORTED;
+        return wpk_graph_fail(
+            in->diag, WPK_EUNSUPPORTED,
+            "data decides how many elements are not 0; --shape %s=%d,COUNT fixes it", in->out->name,
+            in->x->rank);
     }
     for (int64_t i = 0; i < wpk_graph_elements(in->x); i++) {
         count += wpk_graph_element(in->x, i) != 0;

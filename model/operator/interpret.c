@@ -3,7 +3,6 @@
 
 #include "common/rng.h"
 #include "ir/reference/direct.h"
-#include "model/operator/host.h"
 #include "model/operator/loop.h"
 #include "model/operator/lower.h"
 #include "model/operator/operator.h"
@@ -153,20 +152,6 @@ static void release_after(struct run *run, int node)
 
 /* ---- loops */
 
-/* Move each f32 by at most one unit in its last place, as another order of the same sums could.
- * Integers are exact by intent, mostly, and stay. */
-static void nudge(struct wpk_rng *rng, const struct wpk_graph_value *value, double *out)
-{
-    int64_t count = value->dtype == WPK_F32 ? wpk_graph_elements(value) : 0;
-
-    for (int64_t i = 0; i < count; i++) {
-        int64_t way = wpk_rng_between(rng, -1, 1);
-        if (isfinite(out[i]) && out[i] != trunc(out[i]) && way != 0) {
-            out[i] = nextafterf((float)out[i], way > 0 ? INFINITY : -INFINITY);
-        }
-    }
-}
-
 /* Copy what a Read, Enter or Result passes on. */
 static wpk_err move(struct run *run, const struct wpk_graph_node *node, double *out)
 {
@@ -243,7 +228,15 @@ static wpk_err run_node(struct run *run, int node, struct wpk_diag *diag)
                       ? move(run, n, values)
                       : interpret_node(run->graph, node, run->direct, run->values, values, diag);
     if (err == WPK_OK && run->rng != NULL) {
-        nudge(run->rng, out, values);
+        /* Move each f32 by at most one unit in its last place, as another order of the same sums
+         * could. Integers are exact by intent, mostly, and stay. */
+        int64_t count = out->dtype == WPK_F32 ? wpk_graph_elements(out) : 0;
+        for (int64_t i = 0; i < count; i++) {
+            int64_t way = wpk_rng_between(run->rng, -1, 1);
+            if (isfinite(values[i]) && values[i] != trunc(values[i]) && way != 0) {
+                values[i] = nextafterf((float)values[i], way > 0 ? INFINITY : -INFINITY);
+            }
+        }
     }
     if (err != WPK_OK && diag != NULL && diag->field[0] == '\0') {
         snprintf(diag->field, sizeof(diag->field), "node %s (%s)", n->name, n->op);

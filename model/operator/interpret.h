@@ -29,7 +29,7 @@ WPK_MUST_CHECK wpk_err wpk_graph_interpret(const struct wpk_graph *graph,
                                            const double *const *inputs, double *const *outputs,
                                            struct wpk_diag *diag);
 
-/* The same by direct evaluation (ir/reference/direct.h): each operation rounds to its declared
+/* The same by direct evaluation (ir/reference/reference.h): each operation rounds to its declared
  * type. The error of that is what a model allows of any implementation. With `rng`, which may be
  * NULL, each f32 that a node computes moves by up to a unit in its last place: by luck direct
  * evaluation may be exact where other orders of the same sums are not. */

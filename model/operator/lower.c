@@ -2,7 +2,7 @@
 #include "model/operator/lower.h"
 
 #include "ir/notation/notation.h"
-#include "model/operator/printer.h"
+#include "model/operator/operator_forms.h"
 
 #include <stdio.h>
 #include <stdlib.h>

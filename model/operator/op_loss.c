@@ -33,8 +33,7 @@ wpk_err wpk_infer_loss(const struct wpk_inference *in)
                weights->dtype == in->x->dtype;
     }
     if (!fits || wpk_dtype_is_float(labels->dtype)) {
-        wpk_diag_set(in->diag, "its labels or weights do not fit its scores");
-        return WPK_EINVAL;
+        return wpk_graph_fail(in->diag, WPK_EINVAL, "its labels or weights do not fit its scores");
     }
     if (in->node->part == 1) {
         in->out->rank = in->x->rank;

@@ -6,12 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static wpk_err fail(struct wpk_diag *diag, const char *reason)
-{
-    wpk_diag_set(diag, "%s", reason);
-    return WPK_EINVAL;
-}
-
 /* ---- shapes */
 
 static wpk_err infer_blocks(const struct wpk_inference *in)
@@ -21,10 +15,11 @@ static wpk_err infer_blocks(const struct wpk_inference *in)
     bool is_depth = in->op->kind == WPK_KIND_SPACE_TO_DEPTH;
 
     if (in->x->rank != 4 || block < 1 || block > 4096) {
-        return fail(in->diag, "its input has not four axes, or its blocksize is no extent");
+        return wpk_graph_fail(in->diag, WPK_EINVAL,
+                              "its input has not four axes, or its blocksize is no extent");
     }
     if (is_depth ? from[2] % block != 0 || from[3] % block != 0 : from[1] % (block * block) != 0) {
-        return fail(in->diag, "its blocksize does not divide its input");
+        return wpk_graph_fail(in->diag, WPK_EINVAL, "its blocksize does not divide its input");
     }
     in->out->rank = 4;
     in->out->extent[0] = from[0];
@@ -42,12 +37,12 @@ static wpk_err infer_tile(const struct wpk_inference *in)
     wpk_err err =
         wpk_operator_integers(in->graph, in->node, "repeats", 1, repeats, &count, in->diag);
     if (err == WPK_OK && count != in->x->rank) {
-        err = fail(in->diag, "its repeats are not one for each axis");
+        err = wpk_graph_fail(in->diag, WPK_EINVAL, "its repeats are not one for each axis");
     }
     in->out->rank = in->x->rank;
     for (int d = 0; err == WPK_OK && d < count; d++) {
         if (repeats[d] < 1 || repeats[d] > WPK_ELEMENTS_MAX / in->x->extent[d]) {
-            err = fail(in->diag, "one of its repeats is no extent");
+            err = wpk_graph_fail(in->diag, WPK_EINVAL, "one of its repeats is no extent");
         } else {
             in->out->extent[d] = in->x->extent[d] * repeats[d];
         }
@@ -64,7 +59,7 @@ static wpk_err infer_center(const struct wpk_inference *in)
 
     wpk_err err = wpk_operator_integers(in->graph, in->node, "shape", 1, wanted, &count, in->diag);
     if (err == WPK_OK && count != (axes != NULL ? axes->count : in->x->rank)) {
-        err = fail(in->diag, "its shape is not one extent for each axis");
+        err = wpk_graph_fail(in->diag, WPK_EINVAL, "its shape is not one extent for each axis");
     }
     in->out->rank = in->x->rank;
     memcpy(in->out->extent, in->x->extent, sizeof(in->out->extent));

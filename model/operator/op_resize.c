@@ -46,8 +46,7 @@ static wpk_err read_pads(const struct wpk_graph *graph, const struct wpk_graph_n
     }
     err = wpk_graph_integers(value, out, 2 * WPK_RANK_MAX, count);
     if (err != WPK_OK) {
-        wpk_diag_set(diag, "its pads must be a constant of integers");
-        return WPK_EUNSUPPORTED;
+        return wpk_graph_fail(diag, WPK_EUNSUPPORTED, "its pads must be a constant of integers");
     }
     return err;
 }
@@ -70,8 +69,7 @@ wpk_err wpk_operator_pads(const struct wpk_graph *graph, const struct wpk_graph_
     const char *mode = wpk_graph_text(node, "mode", "constant");
     if (strcmp(mode, "constant") != 0 && strcmp(mode, "edge") != 0 &&
         strcmp(mode, "reflect") != 0 && strcmp(mode, "wrap") != 0) {
-        wpk_diag_set(diag, "its mode %s is not supported", mode);
-        return WPK_EUNSUPPORTED;
+        return wpk_graph_fail(diag, WPK_EUNSUPPORTED, "its mode %s is not supported", mode);
     }
     for (int d = 0; d < rank; d++) {
         axes[d] = d;
@@ -129,9 +127,9 @@ static wpk_err read_factors(const struct wpk_graph *graph, const struct wpk_grap
     const struct wpk_graph_value *list = sizes != NULL ? sizes : scales;
 
     if (!is_nearest(node)) {
-        wpk_diag_set(diag, "a Resize is supported with mode nearest, asymmetric and floor or "
-                           "half_pixel");
-        return WPK_EUNSUPPORTED;
+        return wpk_graph_fail(diag, WPK_EUNSUPPORTED,
+                              "a Resize is supported with mode nearest, asymmetric and floor or "
+                              "half_pixel");
     }
     if (list == NULL || list->data == NULL || list->rank != 1 || list->extent[0] != x->rank) {
         wpk_diag_set(diag, "its scales or sizes must be a constant, one for each axis");
@@ -185,8 +183,7 @@ static wpk_err list_axes(const struct wpk_graph_node *node, int rank, int *out, 
 
     *count = axes != NULL ? axes->count : rank;
     if (*count > rank) {
-        wpk_diag_set(diag, "%d axes of %d", *count, rank);
-        return WPK_EINVAL;
+        return wpk_graph_fail(diag, WPK_EINVAL, "%d axes of %d", *count, rank);
     }
     for (int i = 0; err == WPK_OK && i < *count; i++) {
         out[i] = i;
@@ -213,8 +210,7 @@ static double common_scale(const struct wpk_graph_value *sizes, const struct axi
 static wpk_err set_axis(struct axis *axis, double scale, double output, struct wpk_diag *diag)
 {
     if (!(output >= 1 && output <= (double)WPK_ELEMENTS_MAX) || !(scale > 0)) {
-        wpk_diag_set(diag, "an axis is resized to %g elements", output);
-        return WPK_EINVAL;
+        return wpk_graph_fail(diag, WPK_EINVAL, "an axis is resized to %g elements", output);
     }
     axis->scale = scale;
     axis->output = (int64_t)output;

@@ -43,14 +43,12 @@ wpk_err wpk_operator_check(const struct wpk_operator *op, const struct wpk_graph
                            struct wpk_diag *diag)
 {
     if (node->input_count < op->input_min || node->input_count > op->input_max) {
-        wpk_diag_set(diag, "%d inputs; %d to %d are supported", node->input_count, op->input_min,
-                     op->input_max);
-        return WPK_EUNSUPPORTED;
+        return wpk_graph_fail(diag, WPK_EUNSUPPORTED, "%d inputs; %d to %d are supported",
+                              node->input_count, op->input_min, op->input_max);
     }
     for (int i = 0; i < op->input_min; i++) {
         if (node->inputs[i] < 0) {
-            wpk_diag_set(diag, "its input number %d is left out", i);
-            return WPK_EPARSE;
+            return wpk_graph_fail(diag, WPK_EPARSE, "its input number %d is left out", i);
         }
     }
     bool has_output = node->output_count >= 1 && node->outputs[0] >= 0;
@@ -58,8 +56,7 @@ wpk_err wpk_operator_check(const struct wpk_operator *op, const struct wpk_graph
         has_output = has_output || node->outputs[i] >= 0;
     }
     if (!has_output) {
-        wpk_diag_set(diag, "it has no output");
-        return WPK_EPARSE;
+        return wpk_graph_fail(diag, WPK_EPARSE, "it has no output");
     }
     int most = op->outputs > op->parts ? op->outputs : op->parts;
     if (node->part_count > (most > 0 ? most : 1)) {
@@ -72,9 +69,9 @@ wpk_err wpk_operator_check(const struct wpk_operator *op, const struct wpk_graph
     }
     for (int i = 0; i < node->attribute_count; i++) {
         if (!lists_attribute(op->attributes, &node->attributes[i])) {
-            wpk_diag_set(diag, "its attribute %s is not supported, or not of its type",
-                         node->attributes[i].name);
-            return WPK_EUNSUPPORTED;
+            return wpk_graph_fail(diag, WPK_EUNSUPPORTED,
+                                  "its attribute %s is not supported, or not of its type",
+                                  node->attributes[i].name);
         }
     }
     if (wpk_graph_int(node, "spatial", 1) != 1) {
@@ -89,8 +86,7 @@ wpk_err wpk_operator_check(const struct wpk_operator *op, const struct wpk_graph
 wpk_err wpk_operator_axis(int64_t axis, int rank, int *out, struct wpk_diag *diag)
 {
     if (axis < -rank || axis >= rank) {
-        wpk_diag_set(diag, "axis %lld of %d", (long long)axis, rank);
-        return WPK_EINVAL;
+        return wpk_graph_fail(diag, WPK_EINVAL, "axis %lld of %d", (long long)axis, rank);
     }
     *out = (int)(axis < 0 ? axis + rank : axis);
     return WPK_OK;
@@ -218,8 +214,7 @@ wpk_err wpk_operator_reduced(const struct wpk_graph *graph, const struct wpk_gra
         return WPK_OK;
     }
     if (rank == 0) {
-        wpk_diag_set(diag, "its input is a scalar");
-        return WPK_EUNSUPPORTED;
+        return wpk_graph_fail(diag, WPK_EUNSUPPORTED, "its input is a scalar");
     }
     switch (op->axes) {
     case WPK_AXES_LISTED:

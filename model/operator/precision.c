@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/operator/precision.h"
+#include "model/operator/shape.h"
 
 #include "ir/node.h"
 #include "model/operator/expand.h"
@@ -161,14 +161,6 @@ static int spread(struct wpk_expansion *e, int bias, int rank)
 
 /* ---- narrower weights */
 
-/* True for the product of a matrix with constant weights that are worth narrowing. */
-static bool has_weights(const struct wpk_graph *graph, const struct wpk_graph_node *node)
-{
-    return graph->weights.dtype != WPK_F32 && strcmp(node->op, "Conv") != 0 &&
-           terms_of(graph, node) > 0 && graph->values[node->inputs[1]].data != NULL &&
-           wpk_graph_elements(&graph->values[node->inputs[1]]) >= WEIGHTS_MIN;
-}
-
 static double weight_at(const struct wpk_graph_value *w, int64_t index)
 {
     float value;
@@ -311,7 +303,10 @@ wpk_err wpk_precision_product(struct wpk_graph *graph, const struct wpk_graph_no
 {
     struct wpk_expansion e = {
         .to = {.graph = graph, .name = node->name}, .graph = graph, .node = node};
-    bool narrows = has_weights(graph, node);
+    /* True for the product of a matrix with constant weights that are worth narrowing. */
+    bool narrows = graph->weights.dtype != WPK_F32 && strcmp(node->op, "Conv") != 0 &&
+                   terms_of(graph, node) > 0 && graph->values[node->inputs[1]].data != NULL &&
+                   wpk_graph_elements(&graph->values[node->inputs[1]]) >= WEIGHTS_MIN;
 
     if (!narrows && (!is_half(graph->math) || terms_of(graph, node) < TERMS_MIN)) {
         return WPK_ENOENT;

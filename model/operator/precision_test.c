@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of a narrower type, and the types of values that a file declares as f16. */
-#include "model/operator/precision.h"
-
 #include "model/onnx/read.h"
 #include "model/operator/lower.h"
 #include "model/operator/shape.h"

@@ -79,9 +79,8 @@ wpk_err wpk_print_reshape(struct wpk_printer *printer)
     int to_next = 0;
 
     if (wpk_graph_elements(x) != wpk_graph_elements(out)) { /* the groups would not end */
-        wpk_diag_set(printer->diag, "%lld elements become %lld", (long long)wpk_graph_elements(x),
-                     (long long)wpk_graph_elements(out));
-        return WPK_EINVAL;
+        return wpk_graph_fail(printer->diag, WPK_EINVAL, "%lld elements become %lld",
+                              (long long)wpk_graph_elements(x), (long long)wpk_graph_elements(out));
     }
 
     while (from_next < x->rank || to_next < out->rank) {

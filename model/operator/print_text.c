@@ -423,8 +423,7 @@ wpk_err wpk_print_equation(struct wpk_printer *printer)
 
 wpk_err wpk_print_top_k(struct wpk_printer *printer)
 {
-    wpk_diag_set(printer->diag, "K must be a constant");
-    return WPK_EUNSUPPORTED;
+    return wpk_graph_fail(printer->diag, WPK_EUNSUPPORTED, "K must be a constant");
 }
 
 wpk_err wpk_print_shapeless(struct wpk_printer *printer)

@@ -2,7 +2,7 @@
 /* Convolutions, pools and products. */
 #include "model/operator/operator_forms.h"
 
-#include "model/operator/window.h"
+#include "model/operator/inference.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -542,22 +542,10 @@ static wpk_err read_list(const struct wpk_graph_node *node, const char *name, in
     for (int i = 0; i < count; i++) {
         out[i] = list != NULL ? list->integers[i] : otherwise;
         if (out[i] < min || out[i] > NUMBER_MAX) {
-            wpk_diag_set(diag, "its %s contain %lld", name, (long long)out[i]);
-            return WPK_EINVAL;
+            return wpk_graph_fail(diag, WPK_EINVAL, "its %s contain %lld", name, (long long)out[i]);
         }
     }
     return WPK_OK;
-}
-
-static void pad_same(struct wpk_graph_window *w, int d, bool is_upper)
-{
-    int64_t span = (w->kernel[d] - 1) * w->dilation[d] + 1;
-
-    w->output[d] = (w->input[d] + w->stride[d] - 1) / w->stride[d];
-    int64_t total = (w->output[d] - 1) * w->stride[d] + span - w->input[d];
-    total = total > 0 ? total : 0;
-    w->before[d] = is_upper ? total / 2 : total - total / 2;
-    w->after[d] = total - w->before[d];
 }
 
 static wpk_err count_windows(struct wpk_graph_window *w, int d, bool is_ceil, struct wpk_diag *diag)
@@ -566,9 +554,9 @@ static wpk_err count_windows(struct wpk_graph_window *w, int d, bool is_ceil, st
     int64_t room = w->before[d] + w->input[d] + w->after[d] - span;
 
     if (room < 0) {
-        wpk_diag_set(diag, "its window spans %lld elements; its padded input has %lld",
-                     (long long)span, (long long)(room + span));
-        return WPK_EINVAL;
+        return wpk_graph_fail(diag, WPK_EINVAL,
+                              "its window spans %lld elements; its padded input has %lld",
+                              (long long)span, (long long)(room + span));
     }
     w->output[d] = (is_ceil ? room + w->stride[d] - 1 : room) / w->stride[d] + 1;
     if (is_ceil && (w->output[d] - 1) * w->stride[d] >= w->input[d] + w->before[d]) {
@@ -641,7 +629,13 @@ wpk_err wpk_graph_window(const struct wpk_graph *graph, const struct wpk_graph_n
     wpk_err err = read_window(node, kernel, out, diag);
     for (int d = 0; err == WPK_OK && d < out->rank; d++) {
         if (is_same) {
-            pad_same(out, d, strcmp(auto_pad, "SAME_UPPER") == 0);
+            bool is_upper = strcmp(auto_pad, "SAME_UPPER") == 0;
+            int64_t span = (out->kernel[d] - 1) * out->dilation[d] + 1;
+            out->output[d] = (out->input[d] + out->stride[d] - 1) / out->stride[d];
+            int64_t total = (out->output[d] - 1) * out->stride[d] + span - out->input[d];
+            total = total > 0 ? total : 0;
+            out->before[d] = is_upper ? total / 2 : total - total / 2;
+            out->after[d] = total - out->before[d];
             continue;
         }
         if (strcmp(auto_pad, "VALID") == 0) {
@@ -691,8 +685,7 @@ wpk_err wpk_graph_window_transposed(const struct wpk_graph *graph,
             out->output[d] = wanted[d]; /* no input meets what lies behind */
         }
         if (out->output[d] < 1) {
-            wpk_diag_set(diag, "its padding leaves no output");
-            return WPK_EINVAL;
+            return wpk_graph_fail(diag, WPK_EINVAL, "its padding leaves no output");
         }
     }
     return err;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/operator/printer.h"
+#include "model/operator/operator_forms.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -10,7 +10,7 @@
  * where they lie. The steps of a direction are the iterations of a loop. */
 #include "model/operator/expansion.h"
 
-#include "model/operator/expand_product.h"
+#include "model/operator/expand_quantize.h"
 
 #include <string.h>
 
@@ -19,10 +19,8 @@ enum { Y, Y_H, Y_C };
 enum { F, G, H }; /* functions of the gates, of what is new, and of the state that is shown */
 
 struct recurrent {
-    struct wpk_compose to; /* keeps the first failure */
-    struct wpk_graph *graph;
-    const struct wpk_graph_node *node;
-    struct wpk_diag *diag;
+    struct wpk_expansion *e;
+    struct wpk_compose *to; /* that of `e` */
     int64_t steps, batch, width, hidden, directions;
     int gates;     /* per element of the state */
     bool is_after; /* GRU: the reset gate is applied to the product */
@@ -49,11 +47,18 @@ struct weights {
     const struct wpk_activation_function *functions;
 };
 
+/* The part of a value that is a direction's, along `axis`. */
+static int of_direction(struct recurrent *r, int value, int axis, int64_t direction)
+{
+    return r->directions > 1 ? wpk_compose_slice(r->to, value, axis, direction, direction + 1)
+                             : value;
+}
+
 /* An operand [directions, rows, ...] becomes its rows [first, first + count) of a direction. */
 static int part_of(struct recurrent *r, int input, int64_t direction, int64_t first, int64_t count)
 {
-    const int value = r->node->inputs[input];
-    const struct wpk_graph_value whole = r->graph->values[value];
+    const int value = r->e->node->inputs[input];
+    const struct wpk_graph_value whole = r->e->graph->values[value];
     int64_t extent[WPK_RANK_MAX] = {count};
     int64_t row = 1;
 
@@ -63,20 +68,18 @@ static int part_of(struct recurrent *r, int input, int64_t direction, int64_t fi
     }
     if (whole.data != NULL) {
         size_t at = (size_t)((direction * whole.extent[1] + first) * row) * sizeof(float);
-        return wpk_compose_constant(&r->to, WPK_F32, whole.rank - 1, extent,
+        return wpk_compose_constant(r->to, WPK_F32, whole.rank - 1, extent,
                                     (const char *)whole.data + at);
     }
-    int part =
-        r->directions > 1 ? wpk_compose_slice(&r->to, value, 0, direction, direction + 1) : value;
-    part =
-        count < whole.extent[1] ? wpk_compose_slice(&r->to, part, 1, first, first + count) : part;
-    return wpk_compose_reshape(&r->to, part, "", whole.rank - 1, extent, -1);
+    int part = of_direction(r, value, 0, direction);
+    part = count < whole.extent[1] ? wpk_compose_slice(r->to, part, 1, first, first + count) : part;
+    return wpk_compose_reshape(r->to, part, "", whole.rank - 1, extent, -1);
 }
 
 /* The part of a value [batch, gates * hidden] that is gate number `gate`. */
 static int gate_of(struct recurrent *r, int x, int gate)
 {
-    return wpk_compose_slice(&r->to, x, 1, gate * r->hidden, (gate + 1) * r->hidden);
+    return wpk_compose_slice(r->to, x, 1, gate * r->hidden, (gate + 1) * r->hidden);
 }
 
 /* Add the slice of `x`, [batch,width], that a step of the loop reads; returns its tensor. */
@@ -84,7 +87,7 @@ static int read_part(struct recurrent *r, int x, int64_t width, int64_t offset, 
 {
     const int64_t extent[] = {r->batch, width};
 
-    return wpk_compose_read(&r->to, x, offset, step, 2, extent);
+    return wpk_compose_read(r->to, x, offset, step, 2, extent);
 }
 
 static int read_state(struct recurrent *r, int start, bool is_reverse)
@@ -100,22 +103,21 @@ static int activate(struct recurrent *r, const struct weights *w, int function, 
 {
     const struct wpk_graph_attribute limits[] = {wpk_compose_real("min", -r->clip),
                                                  wpk_compose_real("max", r->clip)};
-    const struct wpk_graph_node clip = {
-        .op = "Clip", .inputs = &x, .input_count = 1, .attributes = limits, .attribute_count = 2};
 
-    return wpk_activation_apply(&r->to, &w->functions[function],
-                                r->clip > 0 && function != H ? wpk_compose_node(&r->to, &clip, -1)
-                                                             : x);
+    if (r->clip > 0 && function != H) {
+        x = wpk_compose_operator(r->to, "", "Clip", "", &x, 1, limits, 2, -1);
+    }
+    return wpk_activation_apply(r->to, &w->functions[function], x);
 }
 
 static int multiply(struct recurrent *r, const char *name, int x, int y)
 {
-    return wpk_compose_binary(&r->to, "Mul", name, x, y);
+    return wpk_compose_binary(r->to, "Mul", name, x, y);
 }
 
 static int add(struct recurrent *r, int x, int y)
 {
-    return wpk_compose_binary(&r->to, "Add", "", x, y);
+    return wpk_compose_binary(r->to, "Add", "", x, y);
 }
 
 /* ---- quantized weights */
@@ -124,17 +126,14 @@ static int add(struct recurrent *r, int x, int y)
 static int direction_of(struct recurrent *r, int input, int64_t direction, int rank,
                         const int64_t *extent)
 {
-    int value = r->node->inputs[input];
-
-    value =
-        r->directions > 1 ? wpk_compose_slice(&r->to, value, 0, direction, direction + 1) : value;
-    return wpk_compose_reshape(&r->to, value, "", rank, extent, -1);
+    return wpk_compose_reshape(r->to, of_direction(r, r->e->node->inputs[input], 0, direction), "",
+                               rank, extent, -1);
 }
 
 /* Elements of a direction's scale or zero point; 0: it is left out. */
 static int64_t parameters_of(const struct recurrent *r, int input)
 {
-    const struct wpk_graph_value *value = wpk_graph_input(r->graph, r->node, input);
+    const struct wpk_graph_value *value = wpk_graph_input(r->e->graph, r->e->node, input);
 
     return value != NULL ? wpk_graph_elements(value) / r->directions : 0;
 }
@@ -147,8 +146,8 @@ static struct wpk_quantized_weights quantized_weights(struct recurrent *r, int i
     const int scale = input == W ? W_SCALE : R_SCALE;
     const int64_t n = r->gates * r->hidden;
     const int64_t scales = parameters_of(r, scale), zeros = parameters_of(r, scale + 1);
-    const struct wpk_graph_value *whole = wpk_graph_input(r->graph, r->node, input);
-    const struct wpk_graph_value *points = wpk_graph_input(r->graph, r->node, scale + 1);
+    const struct wpk_graph_value *whole = wpk_graph_input(r->e->graph, r->e->node, input);
+    const struct wpk_graph_value *points = wpk_graph_input(r->e->graph, r->e->node, scale + 1);
     struct wpk_graph_value like = {.dtype = whole->dtype, .rank = 2, .extent = {k, n}};
     struct wpk_graph_value zero_like = {.rank = 1, .extent = {zeros}};
     size_t at = (size_t)(direction * k * n);
@@ -158,7 +157,7 @@ static struct wpk_quantized_weights quantized_weights(struct recurrent *r, int i
     if (whole->data != NULL) {
         like.data = (const char *)whole->data + at;
         like.size = (size_t)(k * n);
-        q = wpk_compose_constant(&r->to, like.dtype, 2, like.extent, like.data);
+        q = wpk_compose_constant(r->to, like.dtype, 2, like.extent, like.data);
     } else {
         q = direction_of(r, input, direction, 2, like.extent);
     }
@@ -168,11 +167,8 @@ static struct wpk_quantized_weights quantized_weights(struct recurrent *r, int i
         zero_like.data =
             points->data != NULL ? (const char *)points->data + direction * zeros : NULL;
     }
-    struct wpk_expansion e = {.to = r->to, .graph = r->graph, .node = r->node, .diag = r->diag};
-    wpk_err err = wpk_quantized_read(&e, q, &like, zero, &zero_like, &out);
-    r->to = e.to;
-    r->to.err = r->to.err == WPK_OK ? err : r->to.err;
-    wpk_buf_fini(&e.text);
+    wpk_err err = wpk_quantized_read(r->e, q, &like, zero, &zero_like, &out);
+    r->to->err = r->to->err == WPK_OK ? err : r->to->err;
     out.scale = direction_of(r, scale, direction, 1, &scales);
     return out;
 }
@@ -181,11 +177,8 @@ static struct wpk_quantized_weights quantized_weights(struct recurrent *r, int i
 static int multiply_quantized(struct recurrent *r, const struct wpk_quantized_weights *weights,
                               int x, int64_t rows, int z)
 {
-    struct wpk_expansion e = {.to = r->to, .graph = r->graph, .node = r->node, .diag = r->diag};
-    int product = wpk_quantized_product(&e, x, rows, weights);
+    int product = wpk_quantized_product(r->e, x, rows, weights);
 
-    r->to = e.to;
-    wpk_buf_fini(&e.text);
     return z >= 0 ? add(r, product, z) : product;
 }
 
@@ -196,7 +189,7 @@ static int multiply_state(struct recurrent *r, const struct weights *w, int h, i
     if (r->is_quantized) {
         return multiply_quantized(r, &w->quantized, h, r->batch, z);
     }
-    return wpk_compose_product(&r->to, wpk_compose_name(&r->to, "sum"), h, w->recurrence, z);
+    return wpk_compose_product(r->to, wpk_compose_name(r->to, "sum"), h, w->recurrence, z);
 }
 
 static void step_rnn(struct recurrent *r, const struct weights *w, int gates, int *h)
@@ -208,7 +201,7 @@ static void step_gru(struct recurrent *r, const struct weights *w, int gates, in
 {
     int fresh = gate_of(r, gates, 2);
     int sum = multiply_state(
-        r, w, *h, r->is_after ? w->bias : wpk_compose_slice(&r->to, gates, 1, 0, 2 * r->hidden));
+        r, w, *h, r->is_after ? w->bias : wpk_compose_slice(r->to, gates, 1, 0, 2 * r->hidden));
     int z = gate_of(r, sum, 0);
     int reset = gate_of(r, sum, 1);
 
@@ -217,15 +210,15 @@ static void step_gru(struct recurrent *r, const struct weights *w, int gates, in
         reset = activate(r, w, F, add(r, gate_of(r, gates, 1), reset));
         fresh = add(r, fresh, multiply(r, "", reset, gate_of(r, sum, 2)));
     } else {
-        reset = multiply(r, wpk_compose_name(&r->to, "reset"), activate(r, w, F, reset), *h);
+        reset = multiply(r, wpk_compose_name(r->to, "reset"), activate(r, w, F, reset), *h);
         fresh =
-            wpk_compose_product(&r->to, wpk_compose_name(&r->to, "fresh"), reset, w->fresh, fresh);
+            wpk_compose_product(r->to, wpk_compose_name(r->to, "fresh"), reset, w->fresh, fresh);
     }
     z = activate(r, w, F, z);
     fresh = activate(r, w, G, fresh);
     /* (1 - z) fresh + z H = fresh + z (H - fresh) */
-    int change = multiply(r, "", z, wpk_compose_binary(&r->to, "Sub", "", *h, fresh));
-    *h = wpk_compose_binary(&r->to, "Add", wpk_compose_name(&r->to, "h"), fresh, change);
+    int change = multiply(r, "", z, wpk_compose_binary(r->to, "Sub", "", *h, fresh));
+    *h = wpk_compose_binary(r->to, "Add", wpk_compose_name(r->to, "h"), fresh, change);
 }
 
 /* A gate of an LSTM, with what it sees of state `c`. */
@@ -244,19 +237,19 @@ static void step_lstm(struct recurrent *r, const struct weights *w, int gates, i
     int sum = multiply_state(r, w, *h, gates);
     int input = open_gate(r, w, sum, 0, *c);
     int forget = r->couples
-                     ? wpk_compose_binary(&r->to, "Sub", "", wpk_compose_number(&r->to, 1), input)
+                     ? wpk_compose_binary(r->to, "Sub", "", wpk_compose_number(r->to, 1), input)
                      : open_gate(r, w, sum, 2, *c);
     int keep = multiply(r, "", forget, *c);
     int take = multiply(r, "", input, activate(r, w, G, gate_of(r, sum, 3)));
 
-    *c = wpk_compose_binary(&r->to, "Add", wpk_compose_name(&r->to, "c"), keep, take);
-    *h = multiply(r, wpk_compose_name(&r->to, "h"), open_gate(r, w, sum, 1, *c),
+    *c = wpk_compose_binary(r->to, "Add", wpk_compose_name(r->to, "c"), keep, take);
+    *h = multiply(r, wpk_compose_name(r->to, "h"), open_gate(r, w, sum, 1, *c),
                   activate(r, w, H, *c));
 }
 
 static bool has(const struct recurrent *r, int input)
 {
-    return wpk_graph_input(r->graph, r->node, input) != NULL;
+    return wpk_graph_input(r->e->graph, r->e->node, input) != NULL;
 }
 
 static struct weights find_weights(struct recurrent *r, int64_t direction)
@@ -289,16 +282,13 @@ static int initial(struct recurrent *r, int input, int64_t direction)
 {
     const int64_t extent[] = {r->batch, r->hidden};
 
-    if (wpk_graph_input(r->graph, r->node, input) == NULL) {
-        float *zeros = WPK_ARENA_NEW(&r->graph->arena, float, (size_t)(r->batch * r->hidden));
-        r->to.err = zeros == NULL && r->to.err == WPK_OK ? WPK_ENOMEM : r->to.err;
-        return wpk_compose_constant(&r->to, WPK_F32, 2, extent, zeros);
+    if (wpk_graph_input(r->e->graph, r->e->node, input) == NULL) {
+        float *zeros = WPK_ARENA_NEW(&r->e->graph->arena, float, (size_t)(r->batch * r->hidden));
+        r->to->err = zeros == NULL && r->to->err == WPK_OK ? WPK_ENOMEM : r->to->err;
+        return wpk_compose_constant(r->to, WPK_F32, 2, extent, zeros);
     }
-    int axis = r->is_batch_first ? 1 : 0;
-    int whole = r->node->inputs[input];
-    int part = r->directions > 1 ? wpk_compose_slice(&r->to, whole, axis, direction, direction + 1)
-                                 : whole;
-    return wpk_compose_reshape(&r->to, part, "", 2, extent, -1);
+    int part = of_direction(r, r->e->node->inputs[input], r->is_batch_first ? 1 : 0, direction);
+    return wpk_compose_reshape(r->to, part, "", 2, extent, -1);
 }
 
 /* The bias of the product of the inputs: the sum of both biases of the node, without those that the
@@ -313,16 +303,14 @@ static int first_bias(struct recurrent *r, int64_t direction)
     int own = part_of(r, B, direction, 0, count);
     return r->is_after
                ? own
-               : wpk_compose_binary(&r->to, "Add", "", own, part_of(r, B, direction, count, count));
+               : wpk_compose_binary(r->to, "Add", "", own, part_of(r, B, direction, count, count));
 }
 
 /* The value where `mask` holds, else `otherwise`. */
 static int choose(struct recurrent *r, int mask, int value, int otherwise)
 {
-    const struct wpk_graph_node node = {
-        .op = "Where", .inputs = (int[]){mask, value, otherwise}, .input_count = 3};
-
-    return wpk_compose_node(&r->to, &node, -1);
+    return wpk_compose_operator(r->to, "", "Where", "", (int[]){mask, value, otherwise}, 3, NULL, 0,
+                                -1);
 }
 
 /* Keep the state behind a sequence's end, which the other direction begins with. */
@@ -340,7 +328,7 @@ static void keep_ended(struct recurrent *r, bool is_reverse, const int before[2]
 /* The steps of a direction: `gates` is [steps * batch, ...] for all of them. */
 static void expand_steps(struct recurrent *r, int64_t direction, int gates)
 {
-    struct wpk_compose *to = &r->to;
+    struct wpk_compose *to = r->to;
     const bool is_reverse = r->is_reverse[direction];
     const int64_t row = r->batch * r->gates * r->hidden; /* elements of a step */
     const struct weights w = find_weights(r, direction);
@@ -352,7 +340,7 @@ static void expand_steps(struct recurrent *r, int64_t direction, int gates)
                         : -1;
     int all_c = -1;
 
-    to->loop = ++r->graph->loop_count;
+    to->loop = ++r->e->graph->loop_count;
     to->times = r->steps;
     int own = read_part(r, gates, r->gates * r->hidden, is_reverse ? (r->steps - 1) * row : 0,
                         is_reverse ? -row : row);
@@ -379,7 +367,7 @@ static void expand_steps(struct recurrent *r, int64_t direction, int gates)
 static void expand_direction(struct recurrent *r, int x, int64_t direction)
 {
     const int64_t rows[] = {r->steps * r->batch, r->width};
-    int all = wpk_compose_reshape(&r->to, x, "", 2, rows, -1);
+    int all = wpk_compose_reshape(r->to, x, "", 2, rows, -1);
 
     if (r->is_quantized) {
         const struct wpk_quantized_weights w = quantized_weights(r, W, direction, r->width);
@@ -388,7 +376,7 @@ static void expand_direction(struct recurrent *r, int x, int64_t direction)
         return;
     }
     int gates = wpk_compose_product(
-        &r->to, wpk_compose_name(&r->to, direction == 0 ? "inputs" : "inputs_reverse"), all,
+        r->to, wpk_compose_name(r->to, direction == 0 ? "inputs" : "inputs_reverse"), all,
         part_of(r, W, direction, 0, r->gates * r->hidden), first_bias(r, direction));
 
     expand_steps(r, direction, gates);
@@ -396,7 +384,7 @@ static void expand_direction(struct recurrent *r, int x, int64_t direction)
 
 static bool is_wanted(const struct recurrent *r, int output)
 {
-    return output < r->node->output_count && r->node->outputs[output] >= 0;
+    return output < r->e->node->output_count && r->e->node->outputs[output] >= 0;
 }
 
 /* The states behind the steps, [steps,directions,batch,hidden]. */
@@ -404,27 +392,27 @@ static void add_sequence(struct recurrent *r)
 {
     const int64_t extent[] = {r->steps, 1, r->batch, r->hidden};
     const int64_t order[] = {2, 0, 1, 3};
-    const int y = r->node->outputs[Y];
+    const int y = r->e->node->outputs[Y];
     const int last = r->is_batch_first ? -1 : y; /* of the nodes but a Transpose */
     int all[2] = {0};
 
     for (int64_t d = 0; d < r->directions; d++) {
         int64_t first = r->is_reverse[d] ? 0 : 1;
-        int states = wpk_compose_slice(&r->to, r->all_h[d], 0, first, first + r->steps);
+        int states = wpk_compose_slice(r->to, r->all_h[d], 0, first, first + r->steps);
         if (r->mask >= 0) {
             const int64_t rows[] = {r->steps, r->batch, 1};
-            states = choose(r, wpk_compose_reshape(&r->to, r->mask, "", 3, rows, -1), states,
-                            wpk_compose_number(&r->to, 0));
+            states = choose(r, wpk_compose_reshape(r->to, r->mask, "", 3, rows, -1), states,
+                            wpk_compose_number(r->to, 0));
         }
         bool is_alone = r->directions == 1;
-        all[d] = wpk_compose_reshape(&r->to, states, is_alone ? r->node->name : "", 4, extent,
+        all[d] = wpk_compose_reshape(r->to, states, is_alone ? r->e->node->name : "", 4, extent,
                                      is_alone ? last : -1);
     }
     if (r->directions > 1) {
-        all[0] = wpk_compose_concat(&r->to, all, (int)r->directions, 1, last);
+        all[0] = wpk_compose_concat(r->to, all, (int)r->directions, 1, last);
     }
     if (r->is_batch_first) {
-        (void)wpk_compose_transpose(&r->to, all[0], 4, order, y);
+        (void)wpk_compose_transpose(r->to, all[0], 4, order, y);
     }
 }
 
@@ -436,39 +424,20 @@ static void add_last(struct recurrent *r, const int *states, int y)
 
     for (int64_t d = 0; d < r->directions; d++) {
         int64_t at = r->is_reverse[d] ? 0 : r->steps;
-        all[d] = wpk_compose_slice(&r->to, states[d], 0, at, at + 1);
+        all[d] = wpk_compose_slice(r->to, states[d], 0, at, at + 1);
     }
-    int last = wpk_compose_concat(&r->to, all, (int)r->directions, 0, r->is_batch_first ? -1 : y);
+    int last = wpk_compose_concat(r->to, all, (int)r->directions, 0, r->is_batch_first ? -1 : y);
     if (r->is_batch_first) {
-        (void)wpk_compose_transpose(&r->to, last, 3, order, y);
-    }
-}
-
-static void add_outputs(struct recurrent *r)
-{
-    if (is_wanted(r, Y)) {
-        add_sequence(r);
-    }
-    if (is_wanted(r, Y_H)) {
-        add_last(r, r->all_h, r->node->outputs[Y_H]);
-    }
-    if (is_wanted(r, Y_C)) {
-        add_last(r, r->all_c, r->node->outputs[Y_C]);
+        (void)wpk_compose_transpose(r->to, last, 3, order, y);
     }
 }
 
 /* ---- checks */
 
-static wpk_err refuse(struct recurrent *r, const char *why)
-{
-    wpk_diag_set(r->diag, "%s", why);
-    return WPK_EUNSUPPORTED;
-}
-
 static wpk_err check_operand(struct recurrent *r, int input, const char *name, int rank,
                              const int64_t *extent)
 {
-    const struct wpk_graph_value *value = wpk_graph_input(r->graph, r->node, input);
+    const struct wpk_graph_value *value = wpk_graph_input(r->e->graph, r->e->node, input);
 
     if (value == NULL && input > R) {
         return WPK_OK;
@@ -481,7 +450,7 @@ static wpk_err check_operand(struct recurrent *r, int input, const char *name, i
         fits = value->extent[d] == extent[d];
     }
     if (!fits) {
-        wpk_diag_set(r->diag, "its input %s does not fit", name);
+        wpk_diag_set(r->e->diag, "its input %s does not fit", name);
     }
     return fits ? WPK_OK : WPK_EINVAL;
 }
@@ -525,7 +494,7 @@ static bool has_parameters(const struct recurrent *r)
     bool fit = true;
 
     for (int input = W_SCALE; r->is_quantized && input <= R_ZERO; input++) {
-        const struct wpk_graph_value *value = wpk_graph_input(r->graph, r->node, input);
+        const struct wpk_graph_value *value = wpk_graph_input(r->e->graph, r->e->node, input);
         bool is_scale = input == W_SCALE || input == R_SCALE;
         int64_t count = parameters_of(r, input);
         fit = fit && (value != NULL || !is_scale) &&
@@ -537,15 +506,16 @@ static bool has_parameters(const struct recurrent *r)
 
 static wpk_err check(struct recurrent *r)
 {
-    const struct wpk_graph_value *lengths = wpk_graph_input(r->graph, r->node, LENGTHS);
+    const struct wpk_graph_value *lengths = wpk_graph_input(r->e->graph, r->e->node, LENGTHS);
 
     if (lengths != NULL &&
         (lengths->rank != 1 || lengths->extent[0] != r->batch || lengths->dtype != WPK_I32)) {
-        return refuse(r, "its sequence_lens are not one i32 for each sequence");
+        return wpk_expansion_refuse(r->e, "its sequence_lens are not one i32 for each sequence");
     }
     if (!has_parameters(r)) {
-        return refuse(r, "its scales or zero points are not one, or one for each column of its "
-                         "weights");
+        return wpk_expansion_refuse(
+            r->e, "its scales or zero points are not one, or one for each column of its "
+                  "weights");
     }
     return check_operands(r);
 }
@@ -553,24 +523,24 @@ static wpk_err check(struct recurrent *r)
 /* Compare each step's number with the sequences' lengths, if one may be shorter than all steps. */
 static void add_mask(struct recurrent *r)
 {
-    const struct wpk_graph_value *lengths = wpk_graph_input(r->graph, r->node, LENGTHS);
+    const struct wpk_graph_value *lengths = wpk_graph_input(r->e->graph, r->e->node, LENGTHS);
     bool is_shorter = lengths != NULL && lengths->data == NULL;
-    int32_t *numbers = WPK_ARENA_NEW(&r->graph->arena, int32_t, (size_t)r->steps);
+    int32_t *numbers = WPK_ARENA_NEW(&r->e->graph->arena, int32_t, (size_t)r->steps);
 
     for (int64_t b = 0; lengths != NULL && lengths->data != NULL && b < r->batch; b++) {
         is_shorter = is_shorter || wpk_graph_element(lengths, b) < (double)r->steps;
     }
     r->mask = -1;
     if (!is_shorter || numbers == NULL) {
-        r->to.err = numbers == NULL ? WPK_ENOMEM : r->to.err;
+        r->to->err = numbers == NULL ? WPK_ENOMEM : r->to->err;
         return;
     }
     for (int64_t t = 0; t < r->steps; t++) {
         numbers[t] = (int32_t)t;
     }
-    int steps = wpk_compose_constant(&r->to, WPK_I32, 2, (int64_t[]){r->steps, 1}, numbers);
-    r->mask = wpk_compose_binary(&r->to, "Less", wpk_compose_name(&r->to, "mask"), steps,
-                                 r->node->inputs[LENGTHS]);
+    int steps = wpk_compose_constant(r->to, WPK_I32, 2, (int64_t[]){r->steps, 1}, numbers);
+    r->mask = wpk_compose_binary(r->to, "Less", wpk_compose_name(r->to, "mask"), steps,
+                                 r->e->node->inputs[LENGTHS]);
 }
 
 /* Read the activation functions and their parameters from the node's attributes. */
@@ -580,32 +550,33 @@ static wpk_err read_functions(struct recurrent *r)
                                         [3] = "Sigmoid,Tanh,Sigmoid,Tanh",
                                         [4] = "Sigmoid,Tanh,Tanh,Sigmoid,Tanh,Tanh"};
     const struct wpk_graph_attribute *clip =
-        wpk_graph_attribute(r->node, "clip", WPK_ATTRIBUTE_FLOAT);
+        wpk_graph_attribute(r->e->node, "clip", WPK_ATTRIBUTE_FLOAT);
     const char *names = usual[r->gates];
 
-    r->couples = r->gates == 4 && wpk_graph_int(r->node, "input_forget", 0) != 0;
+    r->couples = r->gates == 4 && wpk_graph_int(r->e->node, "input_forget", 0) != 0;
     r->clip = clip != NULL ? clip->real : 0;
     r->function_count = r->gates == 1 ? 1 : r->gates == 3 ? 2 : 3;
     names += r->directions > 1 ? 0 : (strlen(names) + 1) / 2;
-    return wpk_activations_read(r->node, names, r->function_count * (int)r->directions,
-                                r->functions, r->diag);
+    return wpk_activations_read(r->e->node, names, r->function_count * (int)r->directions,
+                                r->functions, r->e->diag);
 }
 
 /* Find the sizes, and X with its steps first. */
 static wpk_err describe(struct recurrent *r, int *out)
 {
-    const struct wpk_graph_value *x = wpk_graph_input(r->graph, r->node, X);
-    const struct wpk_graph_value *weights = wpk_graph_input(r->graph, r->node, R);
+    const struct wpk_graph_value *x = wpk_graph_input(r->e->graph, r->e->node, X);
+    const struct wpk_graph_value *weights = wpk_graph_input(r->e->graph, r->e->node, R);
     const int64_t order[] = {1, 0, 2};
 
-    r->gates = r->node->op[0] == 'R' ? 1 : r->node->op[0] == 'G' ? 3 : 4;
-    r->is_quantized = r->node->op[0] == 'D';
-    r->is_after = r->gates == 3 && wpk_graph_int(r->node, "linear_before_reset", 0) != 0;
-    r->is_batch_first = wpk_graph_int(r->node, "layout", 0) != 0;
-    r->directions = strcmp(wpk_graph_text(r->node, "direction", ""), "bidirectional") == 0 ? 2 : 1;
+    r->gates = r->e->node->op[0] == 'R' ? 1 : r->e->node->op[0] == 'G' ? 3 : 4;
+    r->is_quantized = r->e->node->op[0] == 'D';
+    r->is_after = r->gates == 3 && wpk_graph_int(r->e->node, "linear_before_reset", 0) != 0;
+    r->is_batch_first = wpk_graph_int(r->e->node, "layout", 0) != 0;
+    r->directions =
+        strcmp(wpk_graph_text(r->e->node, "direction", ""), "bidirectional") == 0 ? 2 : 1;
     if (x == NULL || weights == NULL || x->rank != 3 || weights->rank != 3 || !x->is_typed ||
         x->dtype != WPK_F32) {
-        wpk_diag_set(r->diag, "its inputs X and R must be f32 with three dimensions");
+        wpk_diag_set(r->e->diag, "its inputs X and R must be f32 with three dimensions");
         return WPK_EINVAL;
     }
     r->steps = x->extent[r->is_batch_first ? 1 : 0];
@@ -613,26 +584,23 @@ static wpk_err describe(struct recurrent *r, int *out)
     r->width = x->extent[2];
     r->hidden = r->is_quantized ? weights->extent[1] : weights->extent[2];
     if (r->steps < 1 || r->batch < 1 || r->width < 1 || r->hidden < 1) {
-        wpk_diag_set(r->diag, "a tensor with no elements");
-        return WPK_EINVAL;
+        return wpk_graph_fail(r->e->diag, WPK_EINVAL, "a tensor with no elements");
     }
     wpk_err err = check(r);
     if (err == WPK_OK) {
         err = read_functions(r);
     }
-    *out = r->node->inputs[X];
+    *out = r->e->node->inputs[X];
     if (err == WPK_OK && r->is_batch_first) {
-        *out = wpk_compose_transpose(&r->to, *out, 3, order, -1);
+        *out = wpk_compose_transpose(r->to, *out, 3, order, -1);
     }
     return err;
 }
 
-wpk_err wpk_graph_expand_recurrent(struct wpk_graph *graph, const struct wpk_graph_node *node,
-                                   struct wpk_diag *diag)
+wpk_err wpk_expand_recurrent(struct wpk_expansion *e)
 {
-    struct recurrent r = {
-        .to = {.graph = graph, .name = node->name}, .graph = graph, .node = node, .diag = diag};
-    bool is_reverse = strcmp(wpk_graph_text(node, "direction", ""), "reverse") == 0;
+    struct recurrent r = {.e = e, .to = &e->to};
+    bool is_reverse = strcmp(wpk_graph_text(e->node, "direction", ""), "reverse") == 0;
     int x = -1;
 
     wpk_err err = describe(&r, &x);
@@ -644,6 +612,14 @@ wpk_err wpk_graph_expand_recurrent(struct wpk_graph *graph, const struct wpk_gra
         r.is_reverse[d] = is_reverse || d == 1;
         expand_direction(&r, x, d);
     }
-    add_outputs(&r);
-    return r.to.err;
+    if (is_wanted(&r, Y)) {
+        add_sequence(&r);
+    }
+    if (is_wanted(&r, Y_H)) {
+        add_last(&r, r.all_h, r.e->node->outputs[Y_H]);
+    }
+    if (is_wanted(&r, Y_C)) {
+        add_last(&r, r.all_c, r.e->node->outputs[Y_C]);
+    }
+    return WPK_OK;
 }

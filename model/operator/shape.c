@@ -3,14 +3,12 @@
 
 #include "ir/node.h"
 #include "model/operator/expand.h"
-#include "model/operator/expand_product.h"
-#include "model/operator/host.h"
+#include "model/operator/expand_quantize.h"
 #include "model/operator/inference.h"
 #include "model/operator/loop.h"
 #include "model/operator/lower.h"
 #include "model/operator/operator.h"
 #include "model/operator/operator_forms.h"
-#include "model/operator/precision.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -25,9 +23,9 @@ static wpk_err check_size(const struct wpk_graph_value *value, struct wpk_diag *
 
     for (int d = 0; d < value->rank; d++) {
         if (value->extent[d] < 1 || value->extent[d] > WPK_ELEMENTS_MAX / count) {
-            wpk_diag_set(diag, value->extent[d] < 1 ? "a tensor with no elements"
-                                                    : "a tensor with more than 2^33 elements");
-            return WPK_EINVAL;
+            return wpk_graph_fail(diag, WPK_EINVAL,
+                                  value->extent[d] < 1 ? "a tensor with no elements"
+                                                       : "a tensor with more than 2^33 elements");
         }
         count *= value->extent[d];
     }
@@ -51,19 +49,18 @@ static wpk_err check_types(const struct wpk_inference *in)
             continue;
         }
         if (!input->is_typed) {
-            wpk_diag_set(in->diag, "its input %s has the element type %s%s", input->name,
-                         wpk_graph_element_type_name(input->element_type),
-                         wpk_graph_element_type_advice(input->element_type));
-            return WPK_EUNSUPPORTED;
+            return wpk_graph_fail(in->diag, WPK_EUNSUPPORTED,
+                                  "its input %s has the element type %s%s", input->name,
+                                  wpk_graph_element_type_name(input->element_type),
+                                  wpk_graph_element_type_advice(input->element_type));
         }
         if (i == 0 && in->op->kind == WPK_KIND_SELECT) {
             continue; /* the condition */
         }
         if (is_data && in->op->output != WPK_OUTPUT_SUM && input->dtype != first->dtype &&
             strcmp(in->node->op, "Dropout") != 0 && strcmp(in->node->op, "Pow") != 0) {
-            wpk_diag_set(in->diag, "its inputs have the types %s and %s",
-                         wpk_dtype_name(first->dtype), wpk_dtype_name(input->dtype));
-            return WPK_EUNSUPPORTED;
+            return wpk_graph_fail(in->diag, WPK_EUNSUPPORTED, "its inputs have the types %s and %s",
+                                  wpk_dtype_name(first->dtype), wpk_dtype_name(input->dtype));
         }
     }
     return WPK_OK;
@@ -170,9 +167,9 @@ static wpk_err check_version(const struct wpk_graph *graph, const struct wpk_gra
 
     for (size_t i = 0; i < sizeof(changed) / sizeof(changed[0]); i++) {
         if (graph->opset < changed[i].since && strcmp(node->op, changed[i].op) == 0) {
-            wpk_diag_set(diag, "opset %lld; this operator is supported since opset %lld",
-                         (long long)graph->opset, (long long)changed[i].since);
-            return WPK_EUNSUPPORTED;
+            return wpk_graph_fail(diag, WPK_EUNSUPPORTED,
+                                  "opset %lld; this operator is supported since opset %lld",
+                                  (long long)graph->opset, (long long)changed[i].since);
         }
     }
     return WPK_OK;
@@ -185,9 +182,8 @@ wpk_err wpk_graph_infer_node(struct wpk_graph *graph, int index, struct wpk_diag
 
     in.op = wpk_operator_find(node->op, node->domain);
     if (in.op == NULL) {
-        wpk_diag_set(diag, "the operator %s%s%s is not supported", node->domain,
-                     node->domain[0] != '\0' ? "." : "", node->op);
-        return WPK_EUNSUPPORTED;
+        return wpk_graph_fail(diag, WPK_EUNSUPPORTED, "the operator %s%s%s is not supported",
+                              node->domain, node->domain[0] != '\0' ? "." : "", node->op);
     }
     wpk_err err = check_version(graph, node, diag);
     err = err == WPK_OK ? wpk_operator_check(in.op, node, diag) : err;
@@ -355,16 +351,6 @@ static bool is_dead(const struct wpk_graph *graph, const struct wpk_graph_node *
     return dead;
 }
 
-static void bury(struct wpk_graph *graph, const struct wpk_graph_node *node)
-{
-    for (int i = 0; i < node->output_count; i++) {
-        if (node->outputs[i] >= 0) {
-            graph->values[node->outputs[i]].is_dead = true;
-            graph->values[node->outputs[i]].writer = -1;
-        }
-    }
-}
-
 /* The value of the branch that is taken, or a Where between both. */
 static void choose(struct wpk_graph *graph, struct wpk_graph_node *node, struct problems *problems)
 {
@@ -483,7 +469,12 @@ static wpk_err infer_added(struct wpk_graph *graph, struct wpk_graph_node *node,
     wpk_err err = WPK_OK;
 
     if (is_dead(graph, node)) {
-        bury(graph, node);
+        for (int i = 0; i < node->output_count; i++) {
+            if (node->outputs[i] >= 0) {
+                graph->values[node->outputs[i]].is_dead = true;
+                graph->values[node->outputs[i]].writer = -1;
+            }
+        }
         return WPK_OK;
     }
     node->guard = NULL;

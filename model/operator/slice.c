@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/operator/affine.h"
+#include "model/operator/mapping.h"
 
 #include "model/operator/operator.h"
 
@@ -15,8 +15,7 @@ static wpk_err slice_axis(int64_t start, int64_t end, int64_t step, int64_t exte
                           struct wpk_operator_slice *out, struct wpk_diag *diag)
 {
     if (step == 0 || step > WPK_ELEMENTS_MAX || step < -WPK_ELEMENTS_MAX) {
-        wpk_diag_set(diag, "a step of %lld", (long long)step);
-        return WPK_EINVAL;
+        return wpk_graph_fail(diag, WPK_EINVAL, "a step of %lld", (long long)step);
     }
     start += start < 0 ? extent : 0;
     end += end < 0 ? extent : 0;
@@ -49,9 +48,9 @@ static wpk_err check_split(int64_t extent, const struct wpk_graph_attribute *lis
         total += part;
     }
     if (count != outputs || total != extent) {
-        wpk_diag_set(diag, "its split does not give its input's %lld elements to its %d outputs",
-                     (long long)extent, outputs);
-        return WPK_EINVAL;
+        return wpk_graph_fail(diag, WPK_EINVAL,
+                              "its split does not give its input's %lld elements to its %d outputs",
+                              (long long)extent, outputs);
     }
     return WPK_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/operator/loop.h"
 
+#include "model/operator/expansion.h"
 #include "model/operator/operator.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@ enum { TRIPS, CONDITION, STATES }; /* inputs of a Loop; of its body the number, 
 struct unroll {
     struct wpk_graph *graph;
     const struct wpk_graph_node *node;
-    const struct wpk_unroll *to;
+    struct wpk_compose compose; /* of the nodes that put iterations together */
     struct wpk_diag *diag;
     int *actual;      /* [body->input_count] of an iteration, owned */
     int *results;     /* [body->output_count] of an iteration, owned */
@@ -23,47 +24,12 @@ struct unroll {
     int times;        /* iterations so far */
 };
 
-static wpk_err fail(const struct unroll *u, wpk_err err, const char *why)
+/* Append a node of this operator. */
+static int emit(struct unroll *u, const char *op, const int *inputs, int count,
+                const struct wpk_graph_attribute *attributes, int attribute_count, int output)
 {
-    wpk_diag_set(u->diag, "%s", why);
-    return err;
-}
-
-/* Append a node of this operator.   shape  axis: an attribute `name`; NULL: none */
-static wpk_err emit(const struct unroll *u, const char *op, const int *inputs, int count,
-                    const struct wpk_graph_attribute *attributes, int attribute_count, int *output)
-{
-    struct wpk_arena *arena = &u->graph->arena;
-    int *ends = WPK_ARENA_NEW(arena, int, (size_t)count + 1);
-    struct wpk_graph_attribute *copies =
-        WPK_ARENA_NEW(arena, struct wpk_graph_attribute, (size_t)attribute_count + 1);
-
-    wpk_err err = ends != NULL && copies != NULL ? WPK_OK : WPK_ENOMEM;
-    if (err == WPK_OK && *output < 0) {
-        err = wpk_graph_add_value(u->graph, "", output);
-    }
-    if (err != WPK_OK) {
-        return err;
-    }
-    for (int i = 0; i < count; i++) {
-        ends[i] = inputs[i];
-        u->graph->values[inputs[i]].is_read = true;
-    }
-    for (int i = 0; i < attribute_count; i++) {
-        copies[i] = attributes[i];
-    }
-    ends[count] = *output;
-    struct wpk_graph_node node = {.name = u->node->name,
-                                  .op = op,
-                                  .domain = "",
-                                  .inputs = ends,
-                                  .input_count = count,
-                                  .outputs = ends + count,
-                                  .output_count = 1,
-                                  .part_count = 1,
-                                  .attributes = copies,
-                                  .attribute_count = attribute_count};
-    return u->to->add(u->graph, &node, u->to->context);
+    return wpk_compose_operator(&u->compose, "", op, u->node->name, inputs, count, attributes,
+                                attribute_count, output);
 }
 
 static int mapped(const int *map, int count, int value)
@@ -105,7 +71,7 @@ static wpk_err add_copy(const struct unroll *u, const struct wpk_graph_node *of,
                                           .wanted = of->guard->wanted};
         node.guard = guard;
     }
-    return u->to->add(u->graph, &node, u->to->context);
+    return u->compose.to->add(u->graph, &node, u->compose.to->context);
 }
 
 /* Append the nodes of an iteration, and find what its outputs are. */
@@ -140,47 +106,27 @@ static wpk_err iterate(struct unroll *u)
     return err;
 }
 
-static struct wpk_graph_attribute list_of_one(const char *name, const int64_t *value)
-{
-    return (struct wpk_graph_attribute){
-        .name = name, .kind = WPK_ATTRIBUTE_INTS, .integers = value, .count = 1};
-}
-
-/* A number in the graph's arena, for attributes. */
-static const int64_t *keep(const struct unroll *u, int64_t value)
-{
-    int64_t *copy = WPK_ARENA_NEW(&u->graph->arena, int64_t, 1);
-
-    if (copy != NULL) {
-        *copy = value;
-    }
-    return copy;
-}
-
 /* Put the rows of a scan's output together along an axis, the first one last if it is reversed. */
 static wpk_err join(struct unroll *u, int scan, int64_t axis, bool is_reverse, int output)
 {
     int *parts = u->parts + scan * WPK_UNROLL_TIMES_MAX;
-    const int64_t *kept = keep(u, axis);
-    const struct wpk_graph_attribute along = {
-        .name = "axis", .kind = WPK_ATTRIBUTE_INT, .integer = axis};
-    wpk_err err = kept != NULL ? WPK_OK : WPK_ENOMEM;
+    const struct wpk_graph_attribute axes = wpk_compose_integers(&u->compose, "axes", &axis, 1);
+    const struct wpk_graph_attribute along = wpk_compose_integer("axis", axis);
 
     if (u->times == 0) {
-        return fail(u, WPK_EUNSUPPORTED, "it has no iteration, and an output without elements");
+        return wpk_graph_fail(u->diag, WPK_EUNSUPPORTED,
+                              "it has no iteration, and an output without elements");
     }
-    for (int i = 0; err == WPK_OK && i < u->times; i++) {
-        const struct wpk_graph_attribute axes = list_of_one("axes", kept);
-        int part = -1;
-        err = emit(u, "Unsqueeze", &parts[i], 1, &axes, 1, &part);
-        parts[i] = part;
+    for (int i = 0; i < u->times; i++) {
+        parts[i] = emit(u, "Unsqueeze", &parts[i], 1, &axes, 1, -1);
     }
     for (int i = 0; is_reverse && i < u->times / 2; i++) {
         int swap = parts[i];
         parts[i] = parts[u->times - 1 - i];
         parts[u->times - 1 - i] = swap;
     }
-    return err == WPK_OK ? emit(u, "Concat", parts, u->times, &along, 1, &output) : err;
+    (void)emit(u, "Concat", parts, u->times, &along, 1, output);
+    return u->compose.err;
 }
 
 static int64_t listed(const struct wpk_graph_node *node, const char *name, int index)
@@ -202,7 +148,8 @@ static wpk_err finish(struct unroll *u)
             continue;
         }
         if (i < u->count) {
-            err = emit(u, "Identity", &u->actual[u->first + i], 1, NULL, 0, &output);
+            (void)emit(u, "Identity", &u->actual[u->first + i], 1, NULL, 0, output);
+            err = u->compose.err;
         } else {
             int scan = i - u->count;
             err = join(u, scan, listed(u->node, "scan_output_axes", scan),
@@ -229,21 +176,16 @@ static bool read_scalar(const struct unroll *u, int value, double otherwise, dou
     return true;
 }
 
-static wpk_err add_scalar(const struct unroll *u, enum wpk_dtype dtype, int64_t number, int *out)
+static wpk_err add_scalar(struct unroll *u, enum wpk_dtype dtype, int64_t number, int *out)
 {
     int64_t *data = WPK_ARENA_NEW(&u->graph->arena, int64_t, 1);
-    wpk_err err = data != NULL ? wpk_graph_add_value(u->graph, "", out) : WPK_ENOMEM;
 
-    if (err == WPK_OK) {
-        struct wpk_graph_value *value = &u->graph->values[*out];
-        *data = number; /* little-endian: a bool is its first byte */
-        value->dtype = dtype;
-        value->is_typed = true;
-        value->is_shaped = true;
-        value->data = data;
-        value->size = wpk_dtype_size(dtype);
+    if (data == NULL) {
+        return WPK_ENOMEM;
     }
-    return err;
+    *data = number; /* little-endian: a bool is its first byte */
+    *out = wpk_compose_constant(&u->compose, dtype, 0, NULL, data);
+    return u->compose.err;
 }
 
 static wpk_err unroll_loop(struct unroll *u)
@@ -256,9 +198,10 @@ static wpk_err unroll_loop(struct unroll *u)
 
     if (!read_scalar(u, own[TRIPS], WPK_UNROLL_TIMES_MAX + 1, &trips) ||
         !read_scalar(u, own[CONDITION], 1, &goes_on)) {
-        return fail(u, WPK_EUNSUPPORTED,
-                    "data decides how often it runs: its trip count and condition must follow "
-                    "from constants and shapes");
+        return wpk_graph_fail(
+            u->diag, WPK_EUNSUPPORTED,
+            "data decides how often it runs: its trip count and condition must follow "
+            "from constants and shapes");
     }
     u->actual[CONDITION] = own[CONDITION];
     if (u->actual[CONDITION] < 0) {
@@ -269,14 +212,15 @@ static wpk_err unroll_loop(struct unroll *u)
     }
     while (err == WPK_OK && u->times < trips && goes_on != 0) {
         if (u->times == WPK_UNROLL_TIMES_MAX) {
-            return fail(u, WPK_EUNSUPPORTED, "it runs more than 1024 times");
+            return wpk_graph_fail(u->diag, WPK_EUNSUPPORTED, "it runs more than 1024 times");
         }
         err = add_scalar(u, WPK_I64, u->times, &u->actual[TRIPS]);
         err = err == WPK_OK ? iterate(u) : err;
         if (err == WPK_OK && !read_scalar(u, u->results[0], 0, &goes_on)) {
-            return fail(u, WPK_EUNSUPPORTED,
-                        "data decides how often it runs: its condition after an iteration does "
-                        "not follow from constants and shapes");
+            return wpk_graph_fail(
+                u->diag, WPK_EUNSUPPORTED,
+                "data decides how often it runs: its condition after an iteration does "
+                "not follow from constants and shapes");
         }
         u->actual[CONDITION] = u->results[0];
     }
@@ -288,17 +232,15 @@ static wpk_err unroll_loop(struct unroll *u)
 /* Append what iteration `index` reads of the node's input number `input`. */
 static wpk_err take_row(struct unroll *u, int input, int64_t axis, int64_t index, int *out)
 {
-    const int64_t *kept[] = {keep(u, axis), keep(u, index), keep(u, index + 1)};
-    int row = -1;
-
-    if (kept[0] == NULL || kept[1] == NULL || kept[2] == NULL) {
-        return WPK_ENOMEM;
-    }
+    const int64_t end = index + 1;
     const struct wpk_graph_attribute attributes[] = {
-        list_of_one("axes", kept[0]), list_of_one("starts", kept[1]), list_of_one("ends", kept[2])};
-    *out = -1;
-    wpk_err err = emit(u, "Slice", &u->node->inputs[input], 1, attributes, 3, &row);
-    return err == WPK_OK ? emit(u, "Squeeze", &row, 1, attributes, 1, out) : err;
+        wpk_compose_integers(&u->compose, "axes", &axis, 1),
+        wpk_compose_integers(&u->compose, "starts", &index, 1),
+        wpk_compose_integers(&u->compose, "ends", &end, 1)};
+    int row = emit(u, "Slice", &u->node->inputs[input], 1, attributes, 3, -1);
+
+    *out = emit(u, "Squeeze", &row, 1, attributes, 1, -1);
+    return u->compose.err;
 }
 
 static wpk_err unroll_scan(struct unroll *u)
@@ -316,12 +258,12 @@ static wpk_err unroll_scan(struct unroll *u)
             return err;
         }
         if (times >= 0 && x->extent[axis] != times) {
-            return fail(u, WPK_EPARSE, "its inputs have different numbers of rows");
+            return wpk_graph_fail(u->diag, WPK_EPARSE, "its inputs have different numbers of rows");
         }
         times = x->extent[axis];
     }
     if (times > WPK_UNROLL_TIMES_MAX) {
-        return fail(u, WPK_EUNSUPPORTED, "it runs more than 1024 times");
+        return wpk_graph_fail(u->diag, WPK_EUNSUPPORTED, "it runs more than 1024 times");
     }
     memcpy(u->actual, node->inputs, (size_t)u->count * sizeof(int));
     while (err == WPK_OK && u->times < times) {
@@ -356,15 +298,20 @@ static wpk_err describe(struct unroll *u)
         fits = node->inputs[i] >= 0;
     }
     if (!is_loop && u->graph->opset < 9) {
-        return fail(u, WPK_EUNSUPPORTED, "a Scan is supported since opset 9");
+        return wpk_graph_fail(u->diag, WPK_EUNSUPPORTED, "a Scan is supported since opset 9");
     }
-    return fits ? WPK_OK : fail(u, WPK_EPARSE, "its inputs and outputs are not those of its body");
+    return fits ? WPK_OK
+                : wpk_graph_fail(u->diag, WPK_EPARSE,
+                                 "its inputs and outputs are not those of its body");
 }
 
 wpk_err wpk_graph_unroll(struct wpk_graph *graph, const struct wpk_graph_node *node,
                          const struct wpk_unroll *to, struct wpk_diag *diag)
 {
-    struct unroll u = {.graph = graph, .node = node, .to = to, .diag = diag};
+    struct unroll u = {.graph = graph,
+                       .node = node,
+                       .compose = {.graph = graph, .name = node->name, .to = to},
+                       .diag = diag};
     wpk_err err = describe(&u);
 
     if (err != WPK_OK) {

@@ -237,16 +237,6 @@ static bool add_pieces(struct wpk_graph_views *views, const struct wpk_graph *gr
 
 /* ---- the iterations of a loop */
 
-/* True if each iteration writes the value to memory of its own, which can be a slot of a Store. */
-static bool is_slot(const struct wpk_graph_views *views, const struct wpk_graph *graph,
-                    const struct wpk_graph_node *store)
-{
-    const struct wpk_graph_value *next = &graph->values[store->inputs[0]];
-
-    return next->writer >= 0 && next->data == NULL && !next->is_output &&
-           graph->nodes[next->writer].loop == store->loop && views->of[store->inputs[0]] < 0;
-}
-
 static bool add_boundary(struct wpk_graph_views *views, const struct wpk_graph *graph,
                          const struct wpk_graph_node *node)
 {
@@ -261,7 +251,9 @@ static bool add_boundary(struct wpk_graph_views *views, const struct wpk_graph *
     default: {
         int64_t first = wpk_graph_loop_offset(graph, node);
         int64_t step = wpk_graph_loop_step(graph, node);
-        if (!is_slot(views, graph, node)) {
+        const struct wpk_graph_value *next = &graph->values[node->inputs[0]];
+        if (!(next->writer >= 0 && next->data == NULL && !next->is_output &&
+              graph->nodes[next->writer].loop == node->loop && views->of[node->inputs[0]] < 0)) {
             return false;
         }
         set(views, node->inputs[0], node->outputs[0], first);

@@ -5,8 +5,8 @@
 
 #include "common/crypto.h"
 #include "ir/cost.h"
-#include "model/operator/host.h"
 #include "model/operator/loop.h"
+#include "model/operator/lower.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -104,18 +104,6 @@ static int find_root(const struct assembly *a, int value)
     return wpk_graph_views_root(&a->regions->views, value, &offset);
 }
 
-static void find_parts(struct assembly *a)
-{
-    for (int v = 0; v < a->graph->value_count; v++) {
-        int root = find_root(a, v);
-        a->number[v] = -1;
-        if (wpk_graph_elements(&a->graph->values[v]) !=
-            wpk_graph_elements(&a->graph->values[root])) {
-            a->has_parts[root] = true;
-        }
-    }
-}
-
 /* The plan's value of a value of the graph. */
 static int plan_value(struct assembly *a, int v)
 {
@@ -153,24 +141,6 @@ static void set_place(struct assembly *a, int root, enum wpk_model_plan_place pl
 
     value->place = place;
     value->offset = index;
-}
-
-static wpk_err add_inputs(struct assembly *a)
-{
-    const struct wpk_graph *graph = a->graph;
-    struct wpk_domain *domains = calloc((size_t)graph->input_count + 1, sizeof(*domains));
-
-    wpk_err err = domains != NULL ? wpk_graph_domains(graph, domains) : WPK_ENOMEM;
-
-    for (int i = 0; i < graph->input_count; i++) {
-        set_place(a, graph->inputs[i], WPK_MODEL_PLAN_INPUT, i);
-        a->plan->inputs[i].name = graph->values[graph->inputs[i]].name;
-        a->plan->inputs[i].value = plan_value(a, graph->inputs[i]);
-        a->plan->inputs[i].domain = domains != NULL ? domains[i] : wpk_domain_all();
-    }
-    a->plan->input_count = graph->input_count;
-    free(domains);
-    return err;
 }
 
 /* An output that a step computes is written where the caller wants it; one that is an input, a
@@ -466,9 +436,26 @@ static wpk_err assemble_shape(struct assembly *a, struct wpk_diag *diag)
     if (err != WPK_OK) {
         return err;
     }
-    find_parts(a);
+    for (int v = 0; v < a->graph->value_count; v++) {
+        int root = find_root(a, v);
+        a->number[v] = -1;
+        if (wpk_graph_elements(&a->graph->values[v]) !=
+            wpk_graph_elements(&a->graph->values[root])) {
+            a->has_parts[root] = true;
+        }
+    }
     find_last_uses(a);
-    err = add_inputs(a);
+    const struct wpk_graph *graph = a->graph;
+    struct wpk_domain *domains = calloc((size_t)graph->input_count + 1, sizeof(*domains));
+    err = domains != NULL ? wpk_graph_domains(graph, domains) : WPK_ENOMEM;
+    for (int i = 0; i < graph->input_count; i++) {
+        set_place(a, graph->inputs[i], WPK_MODEL_PLAN_INPUT, i);
+        a->plan->inputs[i].name = graph->values[graph->inputs[i]].name;
+        a->plan->inputs[i].value = plan_value(a, graph->inputs[i]);
+        a->plan->inputs[i].domain = domains != NULL ? domains[i] : wpk_domain_all();
+    }
+    a->plan->input_count = graph->input_count;
+    free(domains);
     add_outputs(a);
     for (int n = 0; err == WPK_OK && n < a->graph->node_count; n++) {
         if (is_step(a, n)) {
@@ -485,24 +472,6 @@ static wpk_err assemble_shape(struct assembly *a, struct wpk_diag *diag)
 
 /* ---- the file */
 
-/* Fill in the operations and bytes of the kernel's program. */
-static wpk_err add_cost(const struct wpk_assemble_shape *shape, int region,
-                        struct wpk_model_plan_kernel *out, struct wpk_diag *diag)
-{
-    const struct wpk_graph_region *r = &shape->regions.list[region];
-    struct wpk_lowered lowered;
-    struct wpk_cost cost;
-
-    wpk_err err = wpk_graph_fuse(&shape->graph, r->nodes, r->node_count, &lowered, diag);
-    if (err == WPK_OK) {
-        wpk_cost(&lowered.program, &cost);
-        out->flops = cost.flops;
-        out->bytes = cost.bytes_min;
-    }
-    wpk_lowered_fini(&lowered);
-    return err;
-}
-
 static wpk_err add_kernel(struct file *file, const struct wpk_assemble_parts *parts, int index,
                           struct wpk_diag *diag)
 {
@@ -518,14 +487,25 @@ static wpk_err add_kernel(struct file *file, const struct wpk_assemble_parts *pa
     };
     snprintf(out->name, sizeof(out->name), "%s", shape->regions.list[kernel->region].name);
     snprintf(out->vendor, sizeof(out->vendor), "%s", kernel->vendor);
-    return add_cost(shape, kernel->region, out, diag);
+    /* Fill in the operations and bytes of the kernel's program. */
+    const struct wpk_graph_region *r = &shape->regions.list[kernel->region];
+    struct wpk_lowered lowered;
+    struct wpk_cost cost;
+    wpk_err err = wpk_graph_fuse(&shape->graph, r->nodes, r->node_count, &lowered, diag);
+    if (err == WPK_OK) {
+        wpk_cost(&lowered.program, &cost);
+        out->flops = cost.flops;
+        out->bytes = cost.bytes_min;
+    }
+    wpk_lowered_fini(&lowered);
+    return err;
 }
 
-static wpk_err file_init(struct file *file, const struct wpk_assemble_parts *parts)
+static wpk_err assemble(struct file *file, const struct wpk_assemble_parts *parts,
+                        struct wpk_diag *diag)
 {
     struct wpk_model_plan *plan = &file->plan;
     size_t values = 0;
-
     for (int s = 0; s < parts->shape_count; s++) {
         values += (size_t)parts->shapes[s].graph.value_count;
     }
@@ -539,14 +519,9 @@ static wpk_err file_init(struct file *file, const struct wpk_assemble_parts *par
     plan->kernel_count = parts->kernel_count;
     plan->shape_count = parts->shape_count;
     snprintf(plan->device, sizeof(plan->device), "%s", parts->device);
-    return file->constants != NULL && plan->kernels != NULL && plan->shapes != NULL ? WPK_OK
-                                                                                    : WPK_ENOMEM;
-}
-
-static wpk_err assemble(struct file *file, const struct wpk_assemble_parts *parts,
-                        struct wpk_diag *diag)
-{
-    wpk_err err = file_init(file, parts);
+    wpk_err err = file->constants != NULL && plan->kernels != NULL && plan->shapes != NULL
+                      ? WPK_OK
+                      : WPK_ENOMEM;
 
     for (int k = 0; err == WPK_OK && k < parts->kernel_count; k++) {
         err = add_kernel(file, parts, k, diag);

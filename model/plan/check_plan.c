@@ -124,9 +124,9 @@ static wpk_err check_kept(const struct checking *c, size_t step, int value,
         }
         wpk_checksum_hex(tensor->dense, written->size, checksum);
         if (strcmp(checksum, written->checksum) != 0) {
-            wpk_diag_set(c->diag, "step %zu reads what step %zu wrote, but it was overwritten",
-                         step, written->step);
-            return WPK_EMISMATCH;
+            return wpk_graph_fail(c->diag, WPK_EMISMATCH,
+                                  "step %zu reads what step %zu wrote, but it was overwritten",
+                                  step, written->step);
         }
     }
     return WPK_OK;
@@ -195,12 +195,11 @@ static wpk_err compare(struct checking *c, size_t step, const struct wpk_model_t
         return err;
     }
     if (!found.passed) {
-        wpk_diag_set(
-            c->diag,
+        return wpk_graph_fail(
+            c->diag, WPK_EMISMATCH,
             "step %zu (%s) is wrong: its error is %.2e of its output's rms, %.1f times that "
             "of direct evaluation",
             step, about.node, found.of_rms, found.times_direct);
-        return WPK_EMISMATCH;
     }
     c->result.steps += is_new;
     c->result.points += found.points;

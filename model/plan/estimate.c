@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/plan/estimate.h"
+#include "model/plan/tune.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -8,21 +8,6 @@
 static const char *const names[WPK_TUNE_FROM_COUNT] = {WPK_TUNE_FROM_LIST(WPK_LIST_TEXT)};
 
 /* ---- from history */
-
-static wpk_err ask(const struct wpk_tune_source *source, const struct wpk_job *job,
-                   struct wpk_tune_model *model, struct wpk_diag *diag)
-{
-    struct wpk_tune_expected *known = calloc((size_t)model->kernel_count + 1, sizeof(*known));
-
-    wpk_err err = known != NULL ? source->expect(source->user, job, known, diag) : WPK_ENOMEM;
-    for (int k = 0; err == WPK_OK && k < model->kernel_count; k++) {
-        if (known[k].ns > 0) {
-            model->kernels[k].expected = known[k];
-        }
-    }
-    free(known);
-    return err;
-}
 
 /* ---- from rooflines */
 
@@ -79,7 +64,14 @@ wpk_err wpk_estimate_model(const struct wpk_tune_source *source, const struct wp
         kernel->expected = (struct wpk_tune_expected){.from = WPK_TUNE_FROM_ROOFLINE};
     }
     if (source != NULL && source->expect != NULL) {
-        err = ask(source, job, model, diag);
+        struct wpk_tune_expected *known = calloc((size_t)model->kernel_count + 1, sizeof(*known));
+        err = known != NULL ? source->expect(source->user, job, known, diag) : WPK_ENOMEM;
+        for (int k = 0; err == WPK_OK && k < model->kernel_count; k++) {
+            if (known[k].ns > 0) {
+                model->kernels[k].expected = known[k];
+            }
+        }
+        free(known);
     }
     double share = median_share(model, machine);
     for (int k = 0; k < model->kernel_count; k++) {

@@ -54,9 +54,9 @@ static wpk_err find_bound(const struct wpk_graph *graph, const char *pair, int *
         }
         wpk_suggest_offer(&suggest, name);
     }
-    wpk_diag_set(diag, "--bind takes INPUT=FILE.npy, and the model has no open input '%s'%s", word,
-                 wpk_suggest_text(&suggest));
-    return WPK_EINVAL;
+    return wpk_graph_fail(diag, WPK_EINVAL,
+                          "--bind takes INPUT=FILE.npy, and the model has no open input '%s'%s",
+                          word, wpk_suggest_text(&suggest));
 }
 
 static wpk_err bind_array(struct wpk_graph *graph, int value, const struct wpk_npy *npy,
@@ -149,17 +149,17 @@ wpk_err wpk_model_fixing_count(const struct wpk_model_fixing *fixing, int max, i
         const char *shape = fixing->shapes.items[i];
         int count = count_shapes(fixing, shape, fixing->shapes.count);
         if (count > 1 && count != *out) {
-            wpk_diag_set(diag, "--shape: input %.*s has %d shapes, and another one %d",
-                         (int)name_size(shape), shape, count, *out);
-            return WPK_EINVAL;
+            return wpk_graph_fail(diag, WPK_EINVAL,
+                                  "--shape: input %.*s has %d shapes, and another one %d",
+                                  (int)name_size(shape), shape, count, *out);
         }
     }
     if (*out > max) {
-        wpk_diag_set(diag,
-                     max == 1 ? "--shape: an input has %d shapes; only tune takes more than %d"
-                              : "--shape: an input has %d shapes; a plan has at most %d",
-                     *out, max);
-        return WPK_EINVAL;
+        return wpk_graph_fail(diag, WPK_EINVAL,
+                              max == 1
+                                  ? "--shape: an input has %d shapes; only tune takes more than %d"
+                                  : "--shape: an input has %d shapes; a plan has at most %d",
+                              *out, max);
     }
     return WPK_OK;
 }
@@ -184,8 +184,7 @@ static wpk_err read_precision(const struct wpk_model_fixing *fixing, struct wpk_
 {
     if (fixing->math != NULL && (wpk_dtype_parse(fixing->math, &out->math) != WPK_OK ||
                                  (out->math != WPK_F32 && out->math != WPK_BF16))) {
-        wpk_diag_set(diag, "--math %s: expected f32 or bf16", fixing->math);
-        return WPK_EINVAL;
+        return wpk_graph_fail(diag, WPK_EINVAL, "--math %s: expected f32 or bf16", fixing->math);
     }
     enum wpk_dtype *weights = &out->weights.dtype;
     out->weights.is_i4 = fixing->weights != NULL && strcmp(fixing->weights, "i4") == 0;

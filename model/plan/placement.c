@@ -19,18 +19,6 @@ static bool live_together(const struct wpk_placement *a, const struct wpk_placem
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* Insert into the list sorted by offset. */
-static void insert(struct wpk_placement **placed, int count, struct wpk_placement *value)
-{
-    int at = count;
-
-    while (at > 0 && placed[at - 1]->offset > value->offset) {
-        placed[at] = placed[at - 1];
-        at--;
-    }
-    placed[at] = value;
-}
-
 wpk_err wpk_placement_solve(struct wpk_placement *list, int count, int64_t *size)
 {
     struct wpk_placement **order = calloc((size_t)count + 1, sizeof(struct wpk_placement *));
@@ -53,7 +41,13 @@ wpk_err wpk_placement_solve(struct wpk_placement *list, int count, int64_t *size
             }
         }
         order[i]->offset = offset;
-        insert(placed, i, order[i]);
+        /* Insert into the list sorted by offset. */
+        int at = i;
+        while (at > 0 && placed[at - 1]->offset > order[i]->offset) {
+            placed[at] = placed[at - 1];
+            at--;
+        }
+        placed[at] = order[i];
         *size = offset + order[i]->size > *size ? offset + order[i]->size : *size;
     }
     free(order);

@@ -5,7 +5,6 @@
 #include "common/format.h"
 #include "common/fs.h"
 #include "model/plan/check_plan.h"
-#include "model/plan/estimate.h"
 #include "schema/draw.h"
 
 #include <stdio.h>
@@ -143,14 +142,6 @@ struct tensors {
     size_t count;
 };
 
-static void tensors_fini(struct tensors *tensors)
-{
-    for (size_t i = 0; i < tensors->count; i++) {
-        free(tensors->list[i].data);
-    }
-    free(tensors->list);
-}
-
 static wpk_err add_tensor(struct tensors *tensors, const struct wpk_argument *argument)
 {
     size_t bytes = wpk_tensor_type_bytes(&argument->type);
@@ -275,7 +266,10 @@ static wpk_err check_shape(const struct wpk_tune *tuning, struct wpk_model *mode
         err = check_call(tuning, &call, diag);
     }
     wpk_model_context_free(context);
-    tensors_fini(&tensors);
+    for (size_t i = 0; i < tensors.count; i++) {
+        free(tensors.list[i].data);
+    }
+    free(tensors.list);
     return err;
 }
 

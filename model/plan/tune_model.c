@@ -2,7 +2,7 @@
 #include "model/plan/tune_model.h"
 #include "ir/instruction/instruction.h"
 
-#include "model/region/layout.h"
+#include "model/region/region.h"
 #include "model/rewrite/rewrite.h"
 #include "runtime/kernel/kernel.h"
 
@@ -231,9 +231,9 @@ wpk_err wpk_tune_model_job(struct wpk_tune_model *model, const struct wpk_tune_c
     wpk_err err = WPK_OK;
 
     if (model->kernel_count > WPK_JOB_OPS_MAX) {
-        wpk_diag_set(diag, "the model has %d different operators to tune; %d are possible",
-                     model->kernel_count, WPK_JOB_OPS_MAX);
-        return WPK_ERANGE;
+        return wpk_graph_fail(diag, WPK_ERANGE,
+                              "the model has %d different operators to tune; %d are possible",
+                              model->kernel_count, WPK_JOB_OPS_MAX);
     }
     for (int i = 0; i < job->op_count; i++) {
         wpk_job_op_fini(&job->ops[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/plan/tune_rounds.h"
+#include "model/plan/tune.h"
 
 #include "common/clock.h"
 #include "schema/message.h"
@@ -77,17 +77,6 @@ static double weight(const struct tuning *t, int k)
     return (double)kernel->calls * ns;
 }
 
-static void sort(struct tuning *t)
-{
-    for (int k = 0; k < kernel_count(t); k++) {
-        int at = k;
-        for (; at > 0 && weight(t, t->order[at - 1]) < weight(t, k); at--) {
-            t->order[at] = t->order[at - 1];
-        }
-        t->order[at] = k;
-    }
-}
-
 /* A later round's kernel takes the place of an earlier one; of one thread, if it is faster. */
 static void take(struct tuning *t, const struct wpk_api_job *job)
 {
@@ -124,7 +113,13 @@ static wpk_err run_with(struct tuning *t, const char *strategy, int64_t candidat
     if (ops == NULL) {
         return WPK_ENOMEM;
     }
-    sort(t);
+    for (int k = 0; k < kernel_count(t); k++) {
+        int at = k;
+        for (; at > 0 && weight(t, t->order[at - 1]) < weight(t, k); at--) {
+            t->order[at] = t->order[at - 1];
+        }
+        t->order[at] = k;
+    }
     job.ops = ops;
     job.op_count = 0;
     for (int i = 0; i < kernel_count(t); i++) {
@@ -219,32 +214,15 @@ static wpk_err run_places(struct tuning *t, int64_t candidates, struct wpk_diag 
     return err == WPK_OK && !is_over(t) ? run(t, NULL, candidates, diag) : err;
 }
 
-/* Short steps with one thread. */
-static wpk_err run_one_thread(struct tuning *t, int64_t candidates, struct wpk_diag *diag)
-{
-    for (int k = 0; k < kernel_count(t); k++) {
-        const struct wpk_api_kernel *kernel = &t->out->kernels[k];
-        t->wanted[k] = kernel->name != NULL && own_ns(kernel) < ONE_THREAD_NS;
-    }
-    return run_with(t, NULL, candidates, 1, diag);
-}
-
-static int count_missing(const struct tuning *t)
-{
-    int count = 0;
-
-    for (int k = 0; k < kernel_count(t); k++) {
-        count += t->out->kernels[k].name == NULL;
-    }
-    return count;
-}
-
 /* Operators of which some candidates were measured get their winner; the others one candidate. */
 static wpk_err complete(struct tuning *t, struct wpk_diag *diag)
 {
     const struct wpk_tune_source *source = t->options->source;
     uint64_t began_ns = wpk_clock_now_ns(wpk_clock_system());
-    int missing = count_missing(t);
+    int missing = 0;
+    for (int k = 0; k < kernel_count(t); k++) {
+        missing += t->out->kernels[k].name == NULL;
+    }
 
     wpk_tune_tell(source, WPK_TUNE_PROGRESS,
                   "%s; a plan needs a kernel of every operator: the %d without one get one "
@@ -326,7 +304,13 @@ static wpk_err run_all(struct tuning *t, struct wpk_diag *diag)
         err = run_places(t, job->candidates, diag);
     }
     if (err == WPK_OK && !is_over(t) && job->threads > 1) {
-        err = run_one_thread(t, job->candidates, diag);
+        /* Short steps with one thread. */
+        int64_t candidates = job->candidates;
+        for (int k = 0; k < kernel_count(t); k++) {
+            const struct wpk_api_kernel *kernel = &t->out->kernels[k];
+            t->wanted[k] = kernel->name != NULL && own_ns(kernel) < ONE_THREAD_NS;
+        }
+        err = run_with(t, NULL, candidates, 1, diag);
     }
     t->out->interrupted = is_interrupted(t);
     t->out->is_cut = is_over(t);

@@ -9,7 +9,7 @@
 #include "schema/answer.h"
 #include "schema/job.h"
 
-/* suffix, text: where an expected time is from (model/plan/estimate.h) */
+/* suffix, text: where an expected time is from (model/plan/tune.h) */
 #define WPK_TUNE_FROM_LIST(X)                                                                      \
     X(MEASURED, "measured")                                                                        \
     X(ELSEWHERE, "elsewhere")                                                                      \

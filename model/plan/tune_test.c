@@ -4,7 +4,6 @@
 #include "model/plan/tune.h"
 
 #include "common/clock.h"
-#include "model/plan/estimate.h"
 #include "tests/model_fixture.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values with something around them in memory: zeros that windows read, or the rest of a Concat. */
-#include "model/region/layout.h"
+#include "model/region/region.h"
 
 #include "ir/cost.h"
 #include "model/operator/mapping.h"
@@ -176,20 +176,6 @@ static int concat_axis(const struct wpk_graph *graph, const struct wpk_graph_nod
     return axis;
 }
 
-/* A value that a step writes, and of which nothing else is known; kernels alone read it. */
-static bool can_be_part(const struct parts *p, int value)
-{
-    const struct wpk_graph_value *v = &p->graph->values[value];
-    bool has_pads = false;
-
-    for (int d = 0; d < v->rank; d++) {
-        has_pads = has_pads || v->pad_before[d] != 0 || v->pad_after[d] != 0;
-    }
-    return v->writer >= 0 && v->data == NULL && !v->is_output && !has_pads &&
-           p->regions->uses[v->writer].region >= 0 && p->regions->views.of[value] < 0 &&
-           !p->has_parts[value];
-}
-
 static bool are_parts(const struct parts *p, const struct wpk_graph_node *node, int axis)
 {
     int64_t before = 1;
@@ -198,7 +184,16 @@ static bool are_parts(const struct parts *p, const struct wpk_graph_node *node, 
         before *= p->graph->values[node->outputs[0]].extent[d];
     }
     for (int i = 0; i < node->input_count; i++) {
-        if (!can_be_part(p, node->inputs[i])) {
+        /* A value that a step writes, and of which nothing else is known; kernels alone read it. */
+        int value = node->inputs[i];
+        const struct wpk_graph_value *v = &p->graph->values[value];
+        bool has_pads = false;
+        for (int d = 0; d < v->rank; d++) {
+            has_pads = has_pads || v->pad_before[d] != 0 || v->pad_after[d] != 0;
+        }
+        if (!(v->writer >= 0 && v->data == NULL && !v->is_output && !has_pads &&
+              p->regions->uses[v->writer].region >= 0 && p->regions->views.of[value] < 0 &&
+              !p->has_parts[value])) {
             return false;
         }
         for (int k = 0; k < i; k++) {

@@ -4,7 +4,7 @@
  * is written: it is no input or output of the model, and no part of another value's memory. Steps
  * whose operands have two orders are slower, so a class stays as it is written, too, if more of
  * what its steps touch does. */
-#include "model/region/layout.h"
+#include "model/region/region.h"
 
 #include "ir/cost.h"
 #include "model/operator/mapping.h"
@@ -45,15 +45,6 @@ static wpk_err layouts_init(struct layouts *l, struct wpk_graph *graph)
         l->last[v] = -1;
     }
     return WPK_OK;
-}
-
-static void layouts_fini(struct layouts *l)
-{
-    free(l->parent);
-    free(l->is_kept);
-    free(l->is_window);
-    free(l->is_stored);
-    free(l->last);
 }
 
 /* ---- classes */
@@ -146,19 +137,6 @@ static bool is_eligible(const struct wpk_graph_value *value)
 {
     return !value->is_input && !value->is_output && value->data == NULL &&
            value->rank >= RANK_MIN && value->extent[CHANNELS] > 1;
-}
-
-static void find_classes(struct layouts *l, const struct wpk_graph_regions *regions)
-{
-    for (int n = 0; n < l->graph->node_count; n++) {
-        class_node(l, regions, n);
-        for (int i = 0; i < regions->uses[n].argument_count; i++) {
-            l->is_stored[regions->uses[n].arguments[i].value] = true;
-        }
-    }
-    for (int v = 0; v < l->value_count; v++) {
-        l->is_kept[find(l, v)] |= !is_eligible(&l->graph->values[v]);
-    }
 }
 
 static bool class_goes_last(const struct layouts *l, int root)
@@ -400,7 +378,15 @@ wpk_err wpk_graph_layout(struct wpk_graph *graph, struct wpk_graph_regions *out,
     }
     err = layouts_init(&l, graph);
     if (err == WPK_OK) {
-        find_classes(&l, out);
+        for (int n = 0; n < l.graph->node_count; n++) {
+            class_node(&l, out, n);
+            for (int i = 0; i < out->uses[n].argument_count; i++) {
+                l.is_stored[out->uses[n].arguments[i].value] = true;
+            }
+        }
+        for (int v = 0; v < l.value_count; v++) {
+            l.is_kept[find(&l, v)] |= !is_eligible(&l.graph->values[v]);
+        }
         err = settle(&l, out);
     }
     for (int v = 0; err == WPK_OK && v < l.value_count; v++) {
@@ -413,7 +399,11 @@ wpk_err wpk_graph_layout(struct wpk_graph *graph, struct wpk_graph_regions *out,
             err = wpk_graph_regions_find(graph, out, diag);
         }
     }
-    layouts_fini(&l);
+    free(l.parent);
+    free(l.is_kept);
+    free(l.is_window);
+    free(l.is_stored);
+    free(l.last);
     for (int pass = 0; err == WPK_OK && pass < 2; pass++) {
         err = pass == 0 ? wpk_graph_add_places(graph, out, &any)
                         : wpk_graph_add_borders(graph, out, &any, diag);

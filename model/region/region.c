@@ -40,13 +40,6 @@ struct grouping {
     int *uses;            /* owned; [value_count] by nodes, and as an output of the model */
 };
 
-static wpk_err grouping_init(struct grouping *g)
-{
-    g->groups = calloc((size_t)g->graph->node_count + 1, sizeof(*g->groups));
-    g->uses = wpk_graph_count_uses(g->graph);
-    return g->groups != NULL && g->uses != NULL ? WPK_OK : WPK_ENOMEM;
-}
-
 static bool is_pointwise(const struct group *group)
 {
     return group->mapping != WPK_MAPPING_MANY_TO_MANY;
@@ -315,27 +308,6 @@ static wpk_err copy_nodes(const struct group *group, struct wpk_graph_region_use
     return WPK_OK;
 }
 
-/* The inputs of a host step that are its arguments, and its output. */
-static wpk_err bind_host(const struct wpk_graph *graph, int node, struct wpk_graph_region_use *use)
-{
-    const struct wpk_graph_node *n = &graph->nodes[node];
-    int inputs = use->host.op == WPK_MODEL_PLAN_SCATTER ? 3 : 1;
-
-    use->nodes = malloc(sizeof(*use->nodes));
-    use->arguments = calloc((size_t)inputs + 1, sizeof(*use->arguments));
-    if (use->nodes == NULL || use->arguments == NULL) {
-        return WPK_ENOMEM;
-    }
-    use->nodes[0] = node;
-    use->node_count = 1;
-    for (int i = 0; i <= inputs; i++) {
-        struct wpk_graph_region_argument *argument = &use->arguments[use->argument_count++];
-        snprintf(argument->name, sizeof(argument->name), "%c", i < inputs ? "xiu"[i] : 'y');
-        argument->value = i < inputs ? n->inputs[i] : n->outputs[0];
-    }
-    return WPK_OK;
-}
-
 static wpk_err add_group(const struct grouping *g, int node, struct wpk_binding *binding,
                          struct wpk_graph_regions *regions, struct wpk_diag *diag)
 {
@@ -347,7 +319,21 @@ static wpk_err add_group(const struct grouping *g, int node, struct wpk_binding 
     struct wpk_fingerprint fingerprint;
 
     if (use->is_host) {
-        return bind_host(g->graph, node, use);
+        /* The inputs of a host step that are its arguments, and its output. */
+        int inputs = use->host.op == WPK_MODEL_PLAN_SCATTER ? 3 : 1;
+        use->nodes = malloc(sizeof(*use->nodes));
+        use->arguments = calloc((size_t)inputs + 1, sizeof(*use->arguments));
+        if (use->nodes == NULL || use->arguments == NULL) {
+            return WPK_ENOMEM;
+        }
+        use->nodes[0] = node;
+        use->node_count = 1;
+        for (int i = 0; i <= inputs; i++) {
+            struct wpk_graph_region_argument *argument = &use->arguments[use->argument_count++];
+            snprintf(argument->name, sizeof(argument->name), "%c", i < inputs ? "xiu"[i] : 'y');
+            argument->value = i < inputs ? n->inputs[i] : n->outputs[0];
+        }
+        return WPK_OK;
     }
     if (group->count == 0) {
         return WPK_OK;
@@ -388,7 +374,9 @@ wpk_err wpk_graph_regions_find(const struct wpk_graph *graph, struct wpk_graph_r
         err = wpk_graph_views_init(&out->views, graph);
     }
     if (err == WPK_OK) {
-        err = grouping_init(&g);
+        g.groups = calloc((size_t)g.graph->node_count + 1, sizeof(*g.groups));
+        g.uses = wpk_graph_count_uses(g.graph);
+        err = g.groups != NULL && g.uses != NULL ? WPK_OK : WPK_ENOMEM;
     }
     for (int n = 0; err == WPK_OK && n < graph->node_count; n++) {
         start_group(&g, n, out);

@@ -6,7 +6,6 @@
 #include "model/operator/interpret.h"
 #include "model/operator/mapping.h"
 #include "model/operator/shape.h"
-#include "model/region/layout.h"
 #include "model/rewrite/rewrite.h"
 #include "tests/model_fixture.h"
 

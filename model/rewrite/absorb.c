@@ -4,8 +4,8 @@
  * reached. The equations decide, whatever the nodes are called. */
 #include "model/rewrite/rewrite.h"
 
-#include "model/operator/affine.h"
 #include "model/operator/lower.h"
+#include "model/operator/mapping.h"
 
 #include <float.h>
 #include <math.h>
@@ -371,18 +371,6 @@ static wpk_err note(struct absorption *a, int node, int into)
                         : WPK_ENOMEM;
 }
 
-/* Let the node that computes x write this node's output instead. */
-static void remove_node(struct absorption *a, int node)
-{
-    struct wpk_graph *graph = a->graph;
-    int writer = graph->values[a->affine.x].writer;
-
-    graph->nodes[writer].outputs = graph->nodes[node].outputs;
-    graph->values[a->affine.x].writer = -1;
-    graph->values[graph->nodes[node].outputs[0]].writer = writer;
-    a->removed[node] = true;
-}
-
 static wpk_err absorb(struct absorption *a, int node)
 {
     const struct wpk_graph_affine *affine = &a->affine;
@@ -412,25 +400,15 @@ static wpk_err absorb(struct absorption *a, int node)
     }
     err = err == WPK_OK ? note(a, node, into) : err;
     if (err == WPK_OK) {
-        remove_node(a, node);
+        /* Let the node that computes x write this node's output instead. */
+        struct wpk_graph *graph = a->graph;
+        int writer = graph->values[a->affine.x].writer;
+        graph->nodes[writer].outputs = graph->nodes[node].outputs;
+        graph->values[a->affine.x].writer = -1;
+        graph->values[graph->nodes[node].outputs[0]].writer = writer;
+        a->removed[node] = true;
     }
     return err;
-}
-
-/* Take out the nodes that are marked. */
-static void remove_nodes(struct wpk_graph *graph, const bool *removed)
-{
-    int count = 0;
-
-    for (int n = 0; n < graph->node_count; n++) {
-        if (removed[n]) {
-            continue;
-        }
-        graph->nodes[count] = graph->nodes[n];
-        graph->values[graph->nodes[count].outputs[0]].writer = count;
-        count++;
-    }
-    graph->node_count = count;
 }
 
 static wpk_err absorption_init(struct absorption *a, struct wpk_graph *graph)
@@ -456,7 +434,17 @@ wpk_err wpk_graph_absorb(struct wpk_graph *graph)
         wpk_graph_affine_fini(&a.affine);
     }
     if (err == WPK_OK) {
-        remove_nodes(graph, a.removed);
+        /* Take out the nodes that are marked. */
+        int count = 0;
+        for (int n = 0; n < graph->node_count; n++) {
+            if (a.removed[n]) {
+                continue;
+            }
+            graph->nodes[count] = graph->nodes[n];
+            graph->values[graph->nodes[count].outputs[0]].writer = count;
+            count++;
+        }
+        graph->node_count = count;
     }
     free(a.uses);
     free(a.removed);

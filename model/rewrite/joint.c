@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/rewrite/rewrite.h"
 
-#include "model/operator/affine.h"
+#include "model/operator/mapping.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -102,22 +102,6 @@ static wpk_err make_node(struct wpk_joint *m, const struct wpk_joint_level *leve
     return err == WPK_OK && out->name == NULL ? WPK_ENOMEM : err;
 }
 
-/* The slices of the last level's output, in the members' place. */
-static wpk_err make_slices(struct wpk_joint *m, int from, struct wpk_graph_node *out)
-{
-    const struct wpk_joint_level *level = &m->levels[m->level_count - 1];
-    int64_t begin = 0;
-    wpk_err err = WPK_OK;
-
-    for (int j = 0; err == WPK_OK && j < m->member_count; j++) {
-        const struct wpk_graph_node *of = &m->graph->nodes[level->nodes[j]];
-        int64_t end = begin + m->graph->values[of->outputs[0]].extent[level->dim];
-        err = wpk_graph_make_slice(m->graph, of, from, level->dim, begin, end, &out[j]);
-        begin = end;
-    }
-    return err;
-}
-
 static wpk_err note(struct wpk_joint *m, int node, const char *into)
 {
     struct wpk_buf why = {0};
@@ -191,7 +175,15 @@ wpk_err wpk_joint_apply(struct wpk_joint *m)
         }
     }
     if (err == WPK_OK) {
-        err = make_slices(m, before, slices);
+        /* The slices of the last level's output, in the members' place. */
+        const struct wpk_joint_level *level = &m->levels[m->level_count - 1];
+        int64_t begin = 0;
+        for (int j = 0; err == WPK_OK && j < m->member_count; j++) {
+            const struct wpk_graph_node *of = &m->graph->nodes[level->nodes[j]];
+            int64_t end = begin + m->graph->values[of->outputs[0]].extent[level->dim];
+            err = wpk_graph_make_slice(m->graph, of, before, level->dim, begin, end, &slices[j]);
+            begin = end;
+        }
     }
     return err == WPK_OK ? replace(m, joint, slices) : err;
 }

@@ -17,13 +17,6 @@
 
 /* ---- what may be merged */
 
-static bool same_operator(const struct wpk_graph_node *a, const struct wpk_graph_node *b)
-{
-    return strcmp(a->op, b->op) == 0 && strcmp(a->domain, b->domain) == 0 &&
-           a->input_count == b->input_count && a->part == b->part && a->loop == b->loop &&
-           wpk_graph_same_attributes(a, b);
-}
-
 static bool is_constant(const struct wpk_graph *graph, int value)
 {
     return value >= 0 && graph->values[value].data != NULL;
@@ -37,7 +30,9 @@ static bool fit(const struct wpk_joint *m, int first, int other, const int *part
     const struct wpk_graph_node *b = &graph->nodes[other];
     bool is_shared = parts != NULL;
 
-    if (!same_operator(a, b)) {
+    if (!(strcmp(a->op, b->op) == 0 && strcmp(a->domain, b->domain) == 0 &&
+          a->input_count == b->input_count && a->part == b->part && a->loop == b->loop &&
+          wpk_graph_same_attributes(a, b))) {
         return false;
     }
     for (int i = 0; i < a->input_count; i++) {
@@ -225,16 +220,6 @@ static bool is_free(const struct wpk_joint *m, const struct wpk_joint_level *lev
     return before == 1 || (reader >= 0 && reads_slice(m, reader, value));
 }
 
-static void remove_member(struct wpk_joint *m, int member)
-{
-    m->member_count--;
-    for (int l = 0; l < m->level_count; l++) {
-        for (int j = member; j < m->member_count; j++) {
-            m->levels[l].nodes[j] = m->levels[l].nodes[j + 1];
-        }
-    }
-}
-
 /* Let the readers of the last level become one, too. False: they cannot. */
 static bool add_level(struct wpk_joint *m)
 {
@@ -295,7 +280,12 @@ static bool find_members(struct wpk_joint *m, int node)
         if (removed == 0) {
             return false;
         }
-        remove_member(m, removed);
+        m->member_count--;
+        for (int l = 0; l < m->level_count; l++) {
+            for (int j = removed; j < m->member_count; j++) {
+                m->levels[l].nodes[j] = m->levels[l].nodes[j + 1];
+            }
+        }
     }
     return false;
 }

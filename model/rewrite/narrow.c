@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/rewrite/narrow.h"
-
 #include "ir/node.h"
 #include "ir/reference/reference.h"
 #include "model/operator/mapping.h"

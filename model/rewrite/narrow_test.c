@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Quantizers pass nodes that move, and some vanish; the graphs compute the same as before. */
-#include "model/rewrite/narrow.h"
+#include "model/rewrite/rewrite.h"
 
 #include "model/onnx/read.h"
 #include "model/operator/interpret.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/rewrite/rewrite.h"
 
-#include "model/operator/affine.h"
 #include "model/operator/lower.h"
+#include "model/operator/mapping.h"
 #include "model/operator/shape.h"
 
 #include <stdlib.h>

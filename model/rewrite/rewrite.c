@@ -3,7 +3,6 @@
 
 #include "model/operator/loop.h"
 #include "model/operator/shape.h"
-#include "model/rewrite/narrow.h"
 
 wpk_err wpk_graph_rewrite(struct wpk_graph *graph)
 {

@@ -118,4 +118,15 @@ WPK_MUST_CHECK wpk_err wpk_joint_apply(struct wpk_joint *joint);
 WPK_MUST_CHECK wpk_err wpk_graph_fuse(const struct wpk_graph *graph, const int *nodes, int count,
                                       struct wpk_lowered *out, struct wpk_diag *diag);
 
+/* Narrows values before they are moved. */
+
+/* Compute a function of each element, whose result has fewer bytes, before a node that moves
+ * elements, joins parts, or takes the largest of several, if nothing else reads that node: a
+ * quantizer behind a Concat of convolutions becomes part of each convolution. The results are the
+ * same to the bit. Ids of nodes change.
+ *
+ *   shape   a graph whose shapes were inferred without problems
+ *   errors  WPK_ENOMEM, WPK_ENOSPC */
+WPK_MUST_CHECK wpk_err wpk_graph_narrow(struct wpk_graph *graph);
+
 #endif

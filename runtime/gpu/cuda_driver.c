@@ -127,24 +127,6 @@ void wpk_cuda_driver_name_uuid(const char *name, char out[WPK_CUDA_UUID_TEXT_MAX
     }
 }
 
-/* The driver has the UUID of an instance of a GPU in place of the GPU's, and "MIG" in its name. */
-static void name_instance(const struct wpk_cuda_driver *driver, int device, struct wpk_device *out)
-{
-    char host[64] = "", slot[WPK_CUDA_UUID_TEXT_MAX] = WPK_DEVICE_EMULATED;
-    char name[WPK_CUDA_UUID_TEXT_MAX];
-    unsigned char uuid[16] = {0};
-    (void)!gethostname(host, sizeof(host) - 1);
-    if (!wpk_device_is_emulated(out) && driver->cuDeviceGetUuid_v2(uuid, device) == 0) {
-        bool instance = strstr(out->model, " MIG ") != NULL;
-        int at = snprintf(name, sizeof(name), instance ? "MIG-" : "GPU-");
-        for (size_t i = 0; i < sizeof(uuid); i++) {
-            at += snprintf(name + at, sizeof(name) - (size_t)at, "%02x", uuid[i]);
-        }
-        wpk_cuda_driver_name_uuid(name, slot);
-    }
-    snprintf(out->instance, sizeof(out->instance), "%s/%s", host, slot);
-}
-
 wpk_err wpk_cuda_driver_device(const struct wpk_cuda_driver *driver, int ordinal,
                                struct wpk_device *out, struct wpk_diag *diag)
 {
@@ -176,7 +158,21 @@ wpk_err wpk_cuda_driver_device(const struct wpk_cuda_driver *driver, int ordinal
     if (driver->cuDeviceTotalMem_v2(&bytes, device) == WPK_CUDA_SUCCESS) {
         found.cuda.memory_bytes = (int64_t)bytes;
     }
-    name_instance(driver, device, &found);
+    /* The driver has the UUID of an instance of a GPU in place of the GPU's, and "MIG" in its
+     * name. */
+    char host[64] = "", slot[WPK_CUDA_UUID_TEXT_MAX] = WPK_DEVICE_EMULATED;
+    char name[WPK_CUDA_UUID_TEXT_MAX];
+    unsigned char uuid[16] = {0};
+    (void)!gethostname(host, sizeof(host) - 1);
+    if (!wpk_device_is_emulated(&found) && driver->cuDeviceGetUuid_v2(uuid, device) == 0) {
+        bool instance = strstr(found.model, " MIG ") != NULL;
+        int at = snprintf(name, sizeof(name), instance ? "MIG-" : "GPU-");
+        for (size_t i = 0; i < sizeof(uuid); i++) {
+            at += snprintf(name + at, sizeof(name) - (size_t)at, "%02x", uuid[i]);
+        }
+        wpk_cuda_driver_name_uuid(name, slot);
+    }
+    snprintf(found.instance, sizeof(found.instance), "%s/%s", host, slot);
     *out = found;
     return WPK_OK;
 }

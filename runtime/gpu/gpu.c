@@ -90,12 +90,6 @@ wpk_err wpk_gpu_open(const struct wpk_gpu_options *options, struct wpk_gpu **out
     return WPK_OK;
 }
 
-static struct wpk_gpu *share(struct wpk_gpu *gpu)
-{
-    __atomic_add_fetch(&gpu->users, 1, __ATOMIC_RELAXED);
-    return gpu;
-}
-
 void wpk_gpu_release(struct wpk_gpu *gpu)
 {
     if (gpu == NULL || __atomic_fetch_sub(&gpu->users, 1, __ATOMIC_ACQ_REL) > 1) {
@@ -245,7 +239,8 @@ wpk_err wpk_gpu_call_new(struct wpk_gpu *gpu, struct wpk_gpu_call **out, struct 
     if (call == NULL) {
         return WPK_ENOMEM;
     }
-    call->gpu = share(gpu);
+    __atomic_add_fetch(&gpu->users, 1, __ATOMIC_RELAXED);
+    call->gpu = gpu;
     call->border = gpu->border;
     for (int i = 0; i < gpu->main.plan.argument_count; i++) {
         call->pointer[i] = gpu->argument[i].address;
@@ -375,19 +370,6 @@ static bool is_captured(const struct wpk_gpu *gpu, void *stream)
     return result != WPK_CUDA_SUCCESS || status != WPK_CUDA_CAPTURE_NONE;
 }
 
-static wpk_err launch_graph(struct wpk_gpu_call *call, void *stream, const uint64_t *pointers)
-{
-    struct wpk_diag *diag = &call->trouble;
-    wpk_err err = WPK_OK;
-    if (call->launched == NULL) {
-        err = wpk_gpu_graph_new(&call->gpu->main, 1, pointers, &call->launched, diag);
-    }
-    if (err == WPK_OK) {
-        err = wpk_gpu_graph_point(call->launched, 0, pointers, diag);
-    }
-    return err == WPK_OK ? wpk_gpu_graph_launch(call->launched, stream, diag) : err;
-}
-
 wpk_err wpk_gpu_call_launch(struct wpk_gpu_call *call, void *stream, const uint64_t *data)
 {
     struct wpk_gpu *gpu = call->gpu;
@@ -399,7 +381,15 @@ wpk_err wpk_gpu_call_launch(struct wpk_gpu_call *call, void *stream, const uint6
     memcpy(pointers + arguments, call->pointer + arguments,
            sizeof(*pointers) * (size_t)gpu->main.plan.scratch_count);
     if (gpu->main.plan.launch_count >= WPK_GPU_GRAPH_LAUNCHES_MIN && !is_captured(gpu, stream)) {
-        return launch_graph(call, stream, pointers);
+        struct wpk_diag *diag = &call->trouble;
+        wpk_err err = WPK_OK;
+        if (call->launched == NULL) {
+            err = wpk_gpu_graph_new(&call->gpu->main, 1, pointers, &call->launched, diag);
+        }
+        if (err == WPK_OK) {
+            err = wpk_gpu_graph_point(call->launched, 0, pointers, diag);
+        }
+        return err == WPK_OK ? wpk_gpu_graph_launch(call->launched, stream, diag) : err;
     }
     return wpk_gpu_program_launch(&gpu->main, stream, pointers, &call->trouble);
 }

@@ -107,17 +107,6 @@ static void shrink(const void *context)
     }
 }
 
-/* The module's context is current. */
-static void give_module(struct wpk_gpu_module *module)
-{
-    pthread_mutex_lock(&lock);
-    WPK_ASSERT(module->users > 0);
-    module->users--;
-    module->given = ++steps;
-    shrink(module->context);
-    pthread_mutex_unlock(&lock);
-}
-
 void wpk_gpu_module_keep(int count)
 {
     pthread_mutex_lock(&lock);
@@ -153,16 +142,6 @@ wpk_err wpk_gpu_program_load(const struct wpk_cuda_driver *driver, const void *c
     return err;
 }
 
-static int64_t find_workspace(const struct wpk_gpu_primitive *primitive, bool any)
-{
-    size_t bytes = primitive->workspace(primitive, primitive->recipe.algorithm);
-    for (int i = 0; i < primitive->algorithm_count && any; i++) {
-        size_t own = primitive->workspace(primitive, i);
-        bytes = own > bytes ? own : bytes;
-    }
-    return (int64_t)bytes;
-}
-
 wpk_err wpk_gpu_program_make(const struct wpk_cuda_driver *driver,
                              const struct wpk_gpu_vendor *vendor, const struct wpk_recipe *recipe,
                              bool any, struct wpk_gpu_program *out, struct wpk_diag *diag)
@@ -173,7 +152,13 @@ wpk_err wpk_gpu_program_make(const struct wpk_cuda_driver *driver,
         out->plan.argument_count = recipe->tensor_count;
         out->plan.launch_count = 1;
         out->plan.scratch_count = 1;
-        out->plan.scratch[0].bytes = find_workspace(out->primitive, any);
+        const struct wpk_gpu_primitive *primitive = out->primitive;
+        size_t bytes = primitive->workspace(primitive, primitive->recipe.algorithm);
+        for (int i = 0; i < primitive->algorithm_count && any; i++) {
+            size_t own = primitive->workspace(primitive, i);
+            bytes = own > bytes ? own : bytes;
+        }
+        out->plan.scratch[0].bytes = (int64_t)bytes;
     }
     return err;
 }
@@ -185,7 +170,14 @@ void wpk_gpu_program_unload(struct wpk_gpu_program *program)
         program->primitive = NULL;
     }
     if (program->module != NULL) {
-        give_module(program->module);
+        /* The module's context is current. */
+        struct wpk_gpu_module *module = program->module;
+        pthread_mutex_lock(&lock);
+        WPK_ASSERT(module->users > 0);
+        module->users--;
+        module->given = ++steps;
+        shrink(module->context);
+        pthread_mutex_unlock(&lock);
         program->module = NULL;
     }
 }

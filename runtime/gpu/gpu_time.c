@@ -11,13 +11,6 @@
 
 #define SETS_ALIGNMENT ((size_t)256)
 
-/* The bytes of an argument that each copy has; 0: it does not rotate. */
-static size_t find_stride(const struct wpk_gpu_argument *argument, bool constants_only)
-{
-    bool rotates = argument->address != 0 || !constants_only;
-    return rotates ? (argument->size + SETS_ALIGNMENT - 1) / SETS_ALIGNMENT * SETS_ALIGNMENT : 0;
-}
-
 /* Fill the memory with copies of what begins at `from`: the first one, then twice as many each
  * time. */
 static wpk_err fill(struct wpk_gpu_call *call, int i, uint64_t from)
@@ -47,7 +40,11 @@ static wpk_err make_sets(struct wpk_gpu_call *call, bool constants_only)
         gpu, gpu->driver->cuDeviceGetAttribute(&l2, WPK_CUDA_DEVICE_L2_BYTES, gpu->handle),
         "asking for the size of the cache", diag);
     for (int i = 0; i < count; i++) {
-        call->sets.stride[i] = find_stride(&gpu->argument[i], constants_only);
+        /* The bytes of an argument that each copy has; 0: it does not rotate. */
+        bool rotates = gpu->argument[i].address != 0 || !constants_only;
+        call->sets.stride[i] =
+            rotates ? (gpu->argument[i].size + SETS_ALIGNMENT - 1) / SETS_ALIGNMENT * SETS_ALIGNMENT
+                    : 0;
         set += call->sets.stride[i];
     }
     if (err != WPK_OK || set == 0) {

@@ -13,19 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static wpk_err check_cpu(const struct wpk_manifest_needs *needs, const struct wpk_device *device,
-                         struct wpk_diag *diag)
-{
-    char missing[WPK_CPU_FLAGS_TEXT_MAX];
-
-    if (wpk_cpu_flags_fit(needs->flags, device->cpu.flags)) {
-        return WPK_OK;
-    }
-    wpk_cpu_flags_list(needs->flags & ~device->cpu.flags, missing);
-    wpk_diag_set(diag, "the kernel needs %s, which the machine lacks", missing);
-    return WPK_EMISMATCH;
-}
-
 /* Check what the kernel needs; *device becomes the GPU of a GPU's kernel. */
 static wpk_err check_device(struct wpk_kernel *kernel, const struct wpk_device **device,
                             struct wpk_diag *diag)
@@ -36,7 +23,13 @@ static wpk_err check_device(struct wpk_kernel *kernel, const struct wpk_device *
         return WPK_OK;
     }
     if (!needs->cuda) {
-        return check_cpu(needs, *device, diag);
+        char missing[WPK_CPU_FLAGS_TEXT_MAX];
+        if (wpk_cpu_flags_fit(needs->flags, (*device)->cpu.flags)) {
+            return WPK_OK;
+        }
+        wpk_cpu_flags_list(needs->flags & ~(*device)->cpu.flags, missing);
+        wpk_diag_set(diag, "the kernel needs %s, which the machine lacks", missing);
+        return WPK_EMISMATCH;
     }
     wpk_err err = wpk_kernel_gpu_open(kernel, diag);
     if (err != WPK_OK) {
@@ -49,15 +42,6 @@ static wpk_err check_device(struct wpk_kernel *kernel, const struct wpk_device *
         return WPK_EMISMATCH;
     }
     return WPK_OK;
-}
-
-/* A bare name would be looked for in the library path. */
-static void *load(const char *path)
-{
-    char *absolute = realpath(path, NULL);
-    void *object = absolute == NULL ? NULL : dlopen(absolute, RTLD_NOW | RTLD_LOCAL);
-    free(absolute);
-    return object;
 }
 
 static wpk_err load_frozen(struct wpk_kernel *kernel, const struct wpk_buf *bytes,
@@ -83,7 +67,11 @@ static wpk_err open_object(struct wpk_kernel *kernel, const char *path, const st
             return err;
         }
     } else {
-        kernel->object = load(path);
+        /* A bare name would be looked for in the library path. */
+        char *absolute = realpath(path, NULL);
+        void *object = absolute == NULL ? NULL : dlopen(absolute, RTLD_NOW | RTLD_LOCAL);
+        free(absolute);
+        kernel->object = object;
     }
     if (kernel->object == NULL) {
         wpk_diag_set(diag, "cannot load the kernel: %s", dlerror());
@@ -144,20 +132,6 @@ static void list_fill(struct wpk_argument_list *list, const struct wpk_named_ten
     }
 }
 
-/* A kernel gets of an output what is no border, with the strides of all. */
-static void crop(const struct wpk_layout *layout, enum wpk_dtype dtype, struct wpk_slot *slot)
-{
-    size_t element = wpk_dtype_size(dtype);
-
-    for (int i = 0; i < slot->buffer.dimensions; i++) {
-        struct wpk_abi_dim *dim = &slot->dim[i];
-        int axis = layout->axis[slot->buffer.dimensions - 1 - i];
-        slot->offset += (size_t)layout->pad_before[axis] * (size_t)dim->stride * element;
-        dim->min = 0;
-        dim->extent -= (int32_t)(layout->pad_before[axis] + layout->pad_after[axis]);
-    }
-}
-
 static wpk_err fill_slot(struct wpk_kernel *kernel, const char *name, struct wpk_slot *slot)
 {
     const struct wpk_manifest *manifest = &kernel->manifest;
@@ -175,7 +149,16 @@ static wpk_err fill_slot(struct wpk_kernel *kernel, const char *name, struct wpk
     wpk_err err = wpk_buffer_describe(&tensor->type, slot->dim, &slot->buffer);
     if (err == WPK_OK && slot->kind == WPK_SLOT_OUTPUT && kernel->gpu == NULL &&
         tensor->type.layout.block == 0) {
-        crop(&tensor->type.layout, tensor->type.dtype, slot);
+        /* A kernel gets of an output what is no border, with the strides of all. */
+        const struct wpk_layout *layout = &tensor->type.layout;
+        size_t element = wpk_dtype_size(tensor->type.dtype);
+        for (int i = 0; i < slot->buffer.dimensions; i++) {
+            struct wpk_abi_dim *dim = &slot->dim[i];
+            int axis = layout->axis[slot->buffer.dimensions - 1 - i];
+            slot->offset += (size_t)layout->pad_before[axis] * (size_t)dim->stride * element;
+            dim->min = 0;
+            dim->extent -= (int32_t)(layout->pad_before[axis] + layout->pad_after[axis]);
+        }
     }
     return err;
 }

@@ -149,26 +149,6 @@ static const char *name_of(const struct wpk_manifest *manifest, const struct wpk
                                         : manifest->prepared[i - manifest->constant_count].name;
 }
 
-static void describe_damage(const struct wpk_manifest *manifest,
-                            const struct wpk_gpu_damage *damage, struct wpk_diag *diag)
-{
-    char what[WPK_NAME_MAX + 16];
-    long long at = (long long)damage->at, size = (long long)damage->size;
-
-    if (damage->part == WPK_GPU_PART_SCRATCH) {
-        snprintf(what, sizeof(what), "scratch %d", damage->index);
-    } else {
-        snprintf(what, sizeof(what), "'%s'", name_of(manifest, damage));
-    }
-    if (at < 0) {
-        wpk_diag_set(diag, "the kernel wrote %lld bytes before %s", -at, what);
-    } else if (at >= size) {
-        wpk_diag_set(diag, "the kernel wrote %lld bytes past the end of %s", at - size, what);
-    } else {
-        wpk_diag_set(diag, "the kernel wrote to %s, which it only reads, at byte %lld", what, at);
-    }
-}
-
 wpk_err wpk_kernel_gpu_check(const struct wpk_kernel *kernel, struct wpk_context *context,
                              void *const *in, void *const *out, struct wpk_diag *diag)
 {
@@ -178,7 +158,21 @@ wpk_err wpk_kernel_gpu_check(const struct wpk_kernel *kernel, struct wpk_context
     order(kernel, in, out, data);
     wpk_err err = wpk_context_check(context, data, &damage);
     if (err == WPK_ECORRUPT) {
-        describe_damage(&kernel->manifest, &damage, diag);
+        char what[WPK_NAME_MAX + 16];
+        long long at = (long long)damage.at, size = (long long)damage.size;
+        if (damage.part == WPK_GPU_PART_SCRATCH) {
+            snprintf(what, sizeof(what), "scratch %d", damage.index);
+        } else {
+            snprintf(what, sizeof(what), "'%s'", name_of(&kernel->manifest, &damage));
+        }
+        if (at < 0) {
+            wpk_diag_set(diag, "the kernel wrote %lld bytes before %s", -at, what);
+        } else if (at >= size) {
+            wpk_diag_set(diag, "the kernel wrote %lld bytes past the end of %s", at - size, what);
+        } else {
+            wpk_diag_set(diag, "the kernel wrote to %s, which it only reads, at byte %lld", what,
+                         at);
+        }
     } else if (err != WPK_OK) {
         wpk_diag_set(diag, "%s", wpk_context_trouble(context));
     }

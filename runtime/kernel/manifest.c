@@ -61,19 +61,6 @@ static void put_names(struct wpk_json_writer *w, const char *key, const char (*n
 
 static const char *const kinds[] = {"cpu", "cuda"};
 
-static void put_needs(struct wpk_json_writer *w, const struct wpk_manifest_needs *needs)
-{
-    wpk_json_begin_object(w, "needs");
-    wpk_json_put_text(w, "kind", kinds[needs->cuda]);
-    if (needs->cuda) {
-        wpk_json_put_int(w, "capability", needs->capability);
-        wpk_json_put_bool(w, "emulated", needs->emulated);
-    } else {
-        wpk_cpu_flags_put(w, "flags", needs->flags);
-    }
-    wpk_json_end(w);
-}
-
 static void put_numbers(struct wpk_json_writer *w, const char *key, const int64_t *numbers,
                         int count)
 {
@@ -103,7 +90,16 @@ static wpk_err put_manifest(struct wpk_json_writer *w, const struct wpk_manifest
     wpk_json_put_int(w, "abi", WPK_ABI_VERSION);
     wpk_json_put_text(w, "op", m->op);
     wpk_json_put_text(w, "fingerprint", m->fingerprint);
-    put_needs(w, &m->needs);
+    const struct wpk_manifest_needs *needs = &m->needs;
+    wpk_json_begin_object(w, "needs");
+    wpk_json_put_text(w, "kind", kinds[needs->cuda]);
+    if (needs->cuda) {
+        wpk_json_put_int(w, "capability", needs->capability);
+        wpk_json_put_bool(w, "emulated", needs->emulated);
+    } else {
+        wpk_cpu_flags_put(w, "flags", needs->flags);
+    }
+    wpk_json_end(w);
     wpk_json_put_int(w, "threads", m->threads);
     for (int list = 0; list < 4; list++) {
         const struct wpk_named_tensor *tensors = NULL;
@@ -292,19 +288,6 @@ static void get_index(struct wpk_json_reader *r, const struct wpk_manifest *m,
     }
 }
 
-static void get_indices(struct wpk_json_reader *r, struct wpk_manifest *m)
-{
-    wpk_json_enter_array(r, "indices");
-    while (wpk_json_next(r)) {
-        if (m->index_count == WPK_MANIFEST_INDICES_MAX) {
-            wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d", WPK_MANIFEST_INDICES_MAX);
-            break;
-        }
-        get_index(r, m, &m->indices[m->index_count++]);
-    }
-    wpk_json_leave(r);
-}
-
 /* The only output and the input have one type. */
 static void get_in_place(struct wpk_json_reader *r, struct wpk_manifest *m)
 {
@@ -329,8 +312,17 @@ static char *get_owned(struct wpk_json_reader *r, const char *key)
     return copy;
 }
 
-static void get_needs(struct wpk_json_reader *r, struct wpk_manifest_needs *needs)
+static void get_manifest(struct wpk_json_reader *r, struct wpk_manifest *m)
 {
+    WPK_JSON_ALLOW(r, "abi", "op", "fingerprint", "needs", "threads", "inputs", "constants",
+                   "outputs", "prepared", "main", "prepare", "in_place", "indices", "algorithm",
+                   "candidate", "schedule", "versions");
+    m->op = get_owned(r, "op");
+    wpk_json_get_copy(r, "fingerprint", m->fingerprint, sizeof(m->fingerprint));
+    if (!wpk_crypto_hex_valid(m->fingerprint, sizeof(m->fingerprint) / 2)) {
+        wpk_json_fail(r, "fingerprint", WPK_EINVAL, "not a SHA-256 in hexadecimal");
+    }
+    struct wpk_manifest_needs *needs = &m->needs;
     wpk_json_enter(r, "needs");
     needs->cuda = wpk_json_get_choice(r, "kind", kinds, 2) == 1;
     if (needs->cuda) {
@@ -342,19 +334,6 @@ static void get_needs(struct wpk_json_reader *r, struct wpk_manifest_needs *need
         needs->flags = wpk_cpu_flags_get(r, "flags");
     }
     wpk_json_leave(r);
-}
-
-static void get_manifest(struct wpk_json_reader *r, struct wpk_manifest *m)
-{
-    WPK_JSON_ALLOW(r, "abi", "op", "fingerprint", "needs", "threads", "inputs", "constants",
-                   "outputs", "prepared", "main", "prepare", "in_place", "indices", "algorithm",
-                   "candidate", "schedule", "versions");
-    m->op = get_owned(r, "op");
-    wpk_json_get_copy(r, "fingerprint", m->fingerprint, sizeof(m->fingerprint));
-    if (!wpk_crypto_hex_valid(m->fingerprint, sizeof(m->fingerprint) / 2)) {
-        wpk_json_fail(r, "fingerprint", WPK_EINVAL, "not a SHA-256 in hexadecimal");
-    }
-    get_needs(r, &m->needs);
     m->threads = (int)wpk_json_get_int(r, "threads", 1, 1024);
     get_tensors(r, "inputs", m, m->inputs, &m->input_count);
     get_tensors(r, "constants", m, m->constants, &m->constant_count);
@@ -363,7 +342,15 @@ static void get_manifest(struct wpk_json_reader *r, struct wpk_manifest *m)
     get_names(r, "main", m, m->main, &m->main_count);
     get_names(r, "prepare", m, m->prepare, &m->prepare_count);
     get_in_place(r, m);
-    get_indices(r, m);
+    wpk_json_enter_array(r, "indices");
+    while (wpk_json_next(r)) {
+        if (m->index_count == WPK_MANIFEST_INDICES_MAX) {
+            wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d", WPK_MANIFEST_INDICES_MAX);
+            break;
+        }
+        get_index(r, m, &m->indices[m->index_count++]);
+    }
+    wpk_json_leave(r);
     m->algorithm = get_owned(r, "algorithm");
     m->candidate = get_owned(r, "candidate");
     m->schedule = get_owned(r, "schedule");

@@ -131,19 +131,6 @@ static wpk_err run_prepare(const struct wpk_kernel *kernel, const struct places 
     return err;
 }
 
-/* Point main's fixed arguments into the block. */
-static void fix_slots(struct wpk_kernel *kernel, const struct places *places)
-{
-    const struct wpk_manifest *manifest = &kernel->manifest;
-
-    for (int i = 0; i < manifest->main_count; i++) {
-        if (kernel->main[i].kind == WPK_SLOT_FIXED) {
-            const struct wpk_named_tensor *tensor = wpk_manifest_find(manifest, manifest->main[i]);
-            kernel->main[i].buffer.host = find_place(manifest, places, tensor);
-        }
-    }
-}
-
 /* The library packs them, in memory of its own. */
 static wpk_err prepare_vendor(struct wpk_kernel *kernel, void *const *found)
 {
@@ -218,7 +205,13 @@ static wpk_err fill(struct wpk_kernel *kernel, struct places *places, void *cons
             return err;
         }
     }
-    fix_slots(kernel, places);
+    /* Point main's fixed arguments into the block. */
+    for (int i = 0; i < manifest->main_count; i++) {
+        if (kernel->main[i].kind == WPK_SLOT_FIXED) {
+            const struct wpk_named_tensor *tensor = wpk_manifest_find(manifest, manifest->main[i]);
+            kernel->main[i].buffer.host = find_place(manifest, places, tensor);
+        }
+    }
     return WPK_OK;
 }
 

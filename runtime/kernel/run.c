@@ -7,20 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static wpk_err run_vendor(const struct wpk_kernel *kernel, struct wpk_context *context,
-                          void *const *in, void *const *out)
-{
-    void *data[WPK_RECIPE_TENSORS_MAX] = {NULL};
-
-    for (size_t i = 0; i < kernel->inputs.count; i++) {
-        data[kernel->inputs.source[i]] = in[i];
-    }
-    for (size_t i = 0; i < kernel->outputs.count; i++) {
-        data[kernel->outputs.source[i]] = out[i];
-    }
-    return wpk_context_call_vendor(context, kernel->vendor, data);
-}
-
 wpk_err wpk_kernel_run(const struct wpk_kernel *kernel, struct wpk_context *context,
                        const struct wpk_tensor_data *inputs, size_t input_count,
                        const struct wpk_tensor_data *outputs, size_t output_count)
@@ -41,7 +27,14 @@ wpk_err wpk_kernel_run(const struct wpk_kernel *kernel, struct wpk_context *cont
         return err;
     }
     if (kernel->vendor != NULL) {
-        return run_vendor(kernel, context, in, out);
+        void *data[WPK_RECIPE_TENSORS_MAX] = {NULL};
+        for (size_t i = 0; i < kernel->inputs.count; i++) {
+            data[kernel->inputs.source[i]] = in[i];
+        }
+        for (size_t i = 0; i < kernel->outputs.count; i++) {
+            data[kernel->outputs.source[i]] = out[i];
+        }
+        return wpk_context_call_vendor(context, kernel->vendor, data);
     }
     return kernel->gpu != NULL ? wpk_kernel_gpu_run(kernel, context, in, out)
                                : wpk_kernel_call(kernel, context, in, out);

@@ -245,17 +245,6 @@ static wpk_err run_step(struct wpk_model_context *context, int index,
     return err;
 }
 
-/* Find where the arguments of steps [first, end) lie before the first iteration. */
-static void find_data(struct wpk_model_context *context, int first, int end)
-{
-    for (int i = first; i < end; i++) {
-        struct step_data *step = &context->steps[i];
-        for (size_t a = 0; a < step->input_count + step->output_count; a++) {
-            step->data[a] = address(context, step->value[a]);
-        }
-    }
-}
-
 static void advance(struct step_data *step)
 {
     for (size_t a = 0; a < step->input_count + step->output_count; a++) {
@@ -270,7 +259,13 @@ static wpk_err run_loop(struct wpk_model_context *context, const struct wpk_mode
     const int end = loop->first + loop->count;
     wpk_err err = WPK_OK;
 
-    find_data(context, loop->first, end);
+    /* Find where the arguments of steps [first, end) lie before the first iteration. */
+    for (int i = loop->first; i < end; i++) {
+        struct step_data *step = &context->steps[i];
+        for (size_t a = 0; a < step->input_count + step->output_count; a++) {
+            step->data[a] = address(context, step->value[a]);
+        }
+    }
     for (int64_t i = 0; err == WPK_OK && i < loop->times; i++) {
         bool is_shown = watching->watcher != NULL && (i == 0 || i + 1 == loop->times);
         context->iteration = i;
@@ -427,13 +422,15 @@ wpk_err wpk_model_profile(struct wpk_model_context *context, const struct wpk_te
                &(struct watching){.step_ns = step_ns});
 }
 
-/* Fill the arena with NaN, but for the borders. */
-static wpk_err poison(struct wpk_model_context *context)
+wpk_err wpk_model_watch(struct wpk_model_context *context, const struct wpk_tensor_data *inputs,
+                        size_t input_count, const struct wpk_tensor_data *outputs,
+                        size_t output_count, wpk_model_watcher watcher, void *user)
 {
     const struct wpk_model_plan_shape *plan = context->shape->plan;
     struct step_data all = {.border_count = 0};
     wpk_err err = WPK_OK;
 
+    /* Fill the arena with NaN, but for the borders. */
     for (int v = 0; err == WPK_OK && v < plan->value_count; v++) {
         const struct wpk_model_plan_value *value = &plan->values[v];
         if (value->place == WPK_MODEL_PLAN_ARENA && wpk_tensor_padding(&value->type, NULL, 0) > 0) {
@@ -447,14 +444,6 @@ static wpk_err poison(struct wpk_model_context *context)
         memset(context->arena + all.borders[i].offset, 0, all.borders[i].size);
     }
     free(all.borders);
-    return err;
-}
-
-wpk_err wpk_model_watch(struct wpk_model_context *context, const struct wpk_tensor_data *inputs,
-                        size_t input_count, const struct wpk_tensor_data *outputs,
-                        size_t output_count, wpk_model_watcher watcher, void *user)
-{
-    wpk_err err = poison(context);
 
     return err == WPK_OK ? run(context, inputs, input_count, outputs, output_count,
                                &(struct watching){.watcher = watcher, .user = user})

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/onnxruntime/capability.h"
+#include "runtime/onnxruntime/session.h"
 
-#include "runtime/onnxruntime/convex.h"
-#include "runtime/onnxruntime/copy.h"
+#include "runtime/onnxruntime/twin.h"
 
 #include <string.h>
 
@@ -153,7 +152,7 @@ done:
     return status;
 }
 
-/* Claim each layer's nodes. The group keeps its constants (runtime/onnxruntime/constant.h), so
+/* Claim each layer's nodes. The group keeps its constants (runtime/onnxruntime/twin.h), so
  * that ONNX Runtime can drop them. */
 static struct ort_status *claim_layers(struct survey *survey, struct ort_support_info *info)
 {

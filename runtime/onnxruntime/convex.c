@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/onnxruntime/convex.h"
+#include "runtime/onnxruntime/session.h"
 
 #include "common/err.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/onnxruntime/group.h"
+#include "runtime/onnxruntime/plans.h"
 
 #include <malloc.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/onnxruntime/inputs.h"
+#include "runtime/onnxruntime/twin.h"
 
 #include <string.h>
 

@@ -120,18 +120,6 @@ static bool read_inputs(const struct wpk_plans *plans, struct ort_kernel_context
     return true;
 }
 
-static void print_shapes(const struct wpk_plans *plans, const struct end *inputs,
-                         struct wpk_buf *out)
-{
-    for (size_t i = 0; i < plans->input_count; i++) {
-        wpk_buf_printf(out, "%s=", plans->input_names[i]);
-        for (size_t d = 0; d < inputs[i].rank; d++) {
-            wpk_buf_printf(out, "%s%" PRId64, d > 0 ? "," : "", inputs[i].extent[d]);
-        }
-        wpk_buf_append_text(out, "\n");
-    }
-}
-
 /* ---- files */
 
 /* FNV-1a */
@@ -463,38 +451,39 @@ static struct entry *find_entry(struct wpk_plans *plans, const char *shapes)
     return entry;
 }
 
-/* Keep this call's inputs, on which the plan is tried. With the lock. */
-static void copy_inputs(struct wpk_plans *plans, struct entry *entry, const struct end *inputs)
-{
-    bool whole = true;
-    for (size_t i = 0; i < plans->input_count; i++) {
-        entry->inputs[i] = inputs[i];
-        entry->inputs[i].data = aligned_alloc(64, (inputs[i].size + 64) / 64 * 64);
-        whole = whole && entry->inputs[i].data != NULL;
-        if (entry->inputs[i].data != NULL && inputs[i].size > 0) {
-            memcpy(entry->inputs[i].data, inputs[i].data, inputs[i].size);
-        }
-    }
-    if (whole) {
-        entry->state = COPIED;
-        pthread_cond_signal(&plans->changed);
-    } else {
-        forget_inputs(entry);
-    }
-}
-
 /* The plan's context for one call; NULL: the twin has to run. */
 static struct wpk_model_context *take(struct wpk_plans *plans, const struct end *inputs,
                                       struct entry **out)
 {
     struct wpk_model_context *context = NULL;
     struct wpk_buf shapes = {0};
-    print_shapes(plans, inputs, &shapes);
+    for (size_t i = 0; i < plans->input_count; i++) {
+        wpk_buf_printf(&shapes, "%s=", plans->input_names[i]);
+        for (size_t d = 0; d < inputs[i].rank; d++) {
+            wpk_buf_printf(&shapes, "%s%" PRId64, d > 0 ? "," : "", inputs[i].extent[d]);
+        }
+        wpk_buf_append_text(&shapes, "\n");
+    }
     pthread_mutex_lock(&plans->lock);
     struct entry *entry =
         wpk_buf_status(&shapes) == WPK_OK ? find_entry(plans, wpk_buf_text(&shapes)) : NULL;
     if (entry != NULL && entry->state == OPEN) {
-        copy_inputs(plans, entry, inputs);
+        /* Keep this call's inputs, on which the plan is tried. With the lock. */
+        bool whole = true;
+        for (size_t i = 0; i < plans->input_count; i++) {
+            entry->inputs[i] = inputs[i];
+            entry->inputs[i].data = aligned_alloc(64, (inputs[i].size + 64) / 64 * 64);
+            whole = whole && entry->inputs[i].data != NULL;
+            if (entry->inputs[i].data != NULL && inputs[i].size > 0) {
+                memcpy(entry->inputs[i].data, inputs[i].data, inputs[i].size);
+            }
+        }
+        if (whole) {
+            entry->state = COPIED;
+            pthread_cond_signal(&plans->changed);
+        } else {
+            forget_inputs(entry);
+        }
     } else if (entry != NULL && entry->state == SERVES) {
         context = entry->idle;
         entry->idle = NULL;

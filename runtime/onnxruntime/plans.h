@@ -32,4 +32,18 @@ void wpk_plans_free(struct wpk_plans *plans);
 /* Compute the group's outputs by the plan for these shapes; false: the twin has to. */
 bool wpk_plans_run(struct wpk_plans *plans, struct ort_kernel_context *context);
 
+/* A claimed group, and whatever can serve a call of it: a plan for its shapes, else the twin. */
+
+/* Make the group of `graph`, for which `fused` stands. *out has the functions that ONNX Runtime
+ * calls.
+ *
+ *   owns    caller calls wpk_group_release
+ */
+struct ort_status *wpk_group_make(const struct wpk_ort *ort, const struct ort_graph *graph,
+                                  const struct ort_node *fused,
+                                  const struct wpk_twin_options *options,
+                                  const struct wpk_plans_options *plans,
+                                  struct ort_compute_info **out);
+void wpk_group_release(struct ort_compute_info *info);
+
 #endif

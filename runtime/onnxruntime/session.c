@@ -2,8 +2,7 @@
 #include "runtime/onnxruntime/session.h"
 
 #include "common/arena.h"
-#include "runtime/onnxruntime/capability.h"
-#include "runtime/onnxruntime/group.h"
+#include "runtime/onnxruntime/plans.h"
 
 #include <stdlib.h>
 #include <string.h>

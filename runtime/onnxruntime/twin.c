@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/onnxruntime/twin.h"
 
-#include "runtime/onnxruntime/copy.h"
-#include "runtime/onnxruntime/extents.h"
-#include "runtime/onnxruntime/inputs.h"
-
 #include <stdlib.h>
 #include <string.h>
 

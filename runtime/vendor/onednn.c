@@ -18,19 +18,6 @@ _Static_assert(WPK_RECIPE_RANK_MAX == DNNL_MAX_NDIMS, "arrays are passed as they
 
 /* ---- operands */
 
-/* Channels innermost: what pooling likes best, and cannot choose by itself. */
-static void channels_last(const struct wpk_recipe_operand *view, dnnl_dims_t strides)
-{
-    int64_t stride = view->extent[1];
-
-    strides[1] = 1;
-    for (int d = view->rank - 1; d >= 2; d--) {
-        strides[d] = stride;
-        stride *= view->extent[d];
-    }
-    strides[0] = stride;
-}
-
 /* The layout that an operand is offered in, where it is the primitive's choice. */
 static wpk_err offer_any(struct wpk_vendor *self, int role)
 {
@@ -44,7 +31,14 @@ static wpk_err offer_any(struct wpk_vendor *self, int role)
 
     (void)lib->memory_desc_query(operand->outer, dnnl_query_data_type, &type);
     if (is_pooling) {
-        channels_last(view, strides);
+        /* Channels innermost: what pooling likes best, and cannot choose by itself. */
+        int64_t stride = view->extent[1];
+        strides[1] = 1;
+        for (int d = view->rank - 1; d >= 2; d--) {
+            strides[d] = stride;
+            stride *= view->extent[d];
+        }
+        strides[0] = stride;
         return wpk_onednn_translate(lib->memory_desc_create_with_strides(
             &operand->wanted, view->rank, view->extent, type, strides));
     }
@@ -351,20 +345,6 @@ struct wpk_vendor *wpk_vendor_share(struct wpk_vendor *self)
     return self;
 }
 
-static void close_operand(const struct wpk_onednn_library *lib, struct wpk_onednn_operand *operand)
-{
-    if (operand->conversion != NULL) {
-        lib->primitive_destroy(operand->conversion);
-    }
-    if (operand->outer != NULL) {
-        lib->memory_desc_destroy(operand->outer);
-    }
-    if (operand->wanted != NULL) {
-        lib->memory_desc_destroy(operand->wanted);
-    }
-    wpk_memory_give(operand->bytes);
-}
-
 void wpk_vendor_release(struct wpk_vendor *self)
 {
     if (self == NULL || __atomic_sub_fetch(&self->users, 1, __ATOMIC_ACQ_REL) > 0) {
@@ -372,7 +352,17 @@ void wpk_vendor_release(struct wpk_vendor *self)
     }
     const struct wpk_onednn_library *lib = &self->library;
     for (int role = 0; role < WPK_RECIPE_ROLE_COUNT; role++) {
-        close_operand(lib, &self->operand[role]);
+        struct wpk_onednn_operand *operand = &self->operand[role];
+        if (operand->conversion != NULL) {
+            lib->primitive_destroy(operand->conversion);
+        }
+        if (operand->outer != NULL) {
+            lib->memory_desc_destroy(operand->outer);
+        }
+        if (operand->wanted != NULL) {
+            lib->memory_desc_destroy(operand->wanted);
+        }
+        wpk_memory_give(operand->bytes);
     }
     if (self->primitive != NULL) {
         lib->primitive_destroy(self->primitive);

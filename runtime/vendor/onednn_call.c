@@ -33,21 +33,6 @@ static dnnl_status_t copy(const struct wpk_vendor *self, dnnl_stream_t stream,
     return self->library.primitive_execute(conversion, stream, 2, args);
 }
 
-/* `stream` and the memory are the caller's to destroy. */
-static wpk_err convert(const struct wpk_vendor *self, const struct wpk_onednn_operand *operand,
-                       dnnl_stream_t stream, dnnl_memory_t from, dnnl_memory_t to)
-{
-    dnnl_primitive_t conversion = NULL;
-    wpk_err err = wpk_onednn_conversion(self, operand->outer, operand->inner, &conversion);
-
-    if (err == WPK_OK) {
-        err = wpk_onednn_translate(copy(self, stream, conversion, from, to));
-        (void)self->library.stream_wait(stream);
-        (void)self->library.primitive_destroy(conversion);
-    }
-    return err;
-}
-
 static wpk_err pack(struct wpk_vendor *self, struct wpk_onednn_operand *operand,
                     dnnl_stream_t stream, const void *dense)
 {
@@ -67,7 +52,13 @@ static wpk_err pack(struct wpk_vendor *self, struct wpk_onednn_operand *operand,
             lib->memory_create(&to, operand->inner, self->engine, operand->bytes));
     }
     if (err == WPK_OK) {
-        err = convert(self, operand, stream, from, to);
+        dnnl_primitive_t conversion = NULL;
+        err = wpk_onednn_conversion(self, operand->outer, operand->inner, &conversion);
+        if (err == WPK_OK) {
+            err = wpk_onednn_translate(copy(self, stream, conversion, from, to));
+            (void)self->library.stream_wait(stream);
+            (void)self->library.primitive_destroy(conversion);
+        }
     }
     if (from != NULL) {
         lib->memory_destroy(from);

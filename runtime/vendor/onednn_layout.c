@@ -106,21 +106,6 @@ static bool query(const struct wpk_onednn_library *library, const_dnnl_memory_de
     return true;
 }
 
-/* Axes of extent 1 first, then the others by their strides, largest first. */
-static void sort_axes(const int64_t *stride_of, struct wpk_layout *layout)
-{
-    for (int axis = 0; axis < layout->rank; axis++) {
-        int64_t rank = stride_of[axis] == 0 ? INT64_MAX : stride_of[axis];
-        int at = layout->dim_count++;
-        while (at > 0 && stride_of[layout->axis[at - 1]] != 0 &&
-               stride_of[layout->axis[at - 1]] < rank) {
-            layout->axis[at] = layout->axis[at - 1];
-            at--;
-        }
-        layout->axis[at] = axis;
-    }
-}
-
 /* The layout whose physical dimensions have the view's strides: axes sorted by them, largest first.
  *   shape   axis_of [view->rank] */
 static bool find_layout(const struct wpk_recipe_operand *view, const int *axis_of,
@@ -134,7 +119,17 @@ static bool find_layout(const struct wpk_recipe_operand *view, const int *axis_o
             stride_of[axis_of[d]] = view->stride[d];
         }
     }
-    sort_axes(stride_of, &layout);
+    /* Axes of extent 1 first, then the others by their strides, largest first. */
+    for (int axis = 0; axis < layout.rank; axis++) {
+        int64_t rank = stride_of[axis] == 0 ? INT64_MAX : stride_of[axis];
+        int at = layout.dim_count++;
+        while (at > 0 && stride_of[layout.axis[at - 1]] != 0 &&
+               stride_of[layout.axis[at - 1]] < rank) {
+            layout.axis[at] = layout.axis[at - 1];
+            at--;
+        }
+        layout.axis[at] = axis;
+    }
     if (view->block > 0) {
         if (axis_of[view->block_dim] < 0 || layout.dim_count == WPK_RANK_MAX) {
             return false;

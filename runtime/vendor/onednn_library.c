@@ -8,17 +8,6 @@
 
 #define LIBRARY_NAME "libdnnl.so.3"
 
-static void find_threads(struct wpk_onednn_library *library)
-{
-    void *set = dlsym(library->handle, "omp_set_num_threads");
-    void *get = dlsym(library->handle, "omp_get_max_threads");
-
-    if (set != NULL && get != NULL) {
-        memcpy(&library->set_threads, &set, sizeof(set));
-        memcpy(&library->get_threads, &get, sizeof(get));
-    }
-}
-
 int wpk_onednn_library_limit(const struct wpk_onednn_library *library, int threads)
 {
     if (library->set_threads == NULL) {
@@ -85,6 +74,11 @@ wpk_err wpk_onednn_library_open(struct wpk_onednn_library *library, const char *
                      DNNL_VERSION_MAJOR);
         return WPK_EMISMATCH;
     }
-    find_threads(library);
+    void *set = dlsym(library->handle, "omp_set_num_threads");
+    void *get = dlsym(library->handle, "omp_get_max_threads");
+    if (set != NULL && get != NULL) {
+        memcpy(&library->set_threads, &set, sizeof(set));
+        memcpy(&library->get_threads, &get, sizeof(get));
+    }
     return WPK_OK;
 }

@@ -39,25 +39,6 @@ static double get_real(struct wpk_snapshot_reader *reader)
     return real;
 }
 
-static void get_tree(struct wpk_snapshot_reader *reader, struct wpk_tree *tree)
-{
-    for (int n = 0; n < WPK_TREE_NODES; n++) {
-        tree->feature[n] = (int)wpk_snapshot_number(reader, WPK_FEATURES) - 1;
-        tree->threshold[n] = get_real(reader);
-    }
-    for (int n = 0; n < WPK_TREE_LEAVES; n++) {
-        tree->leaf[n] = get_real(reader);
-    }
-}
-
-static void get_policy(struct wpk_snapshot_reader *reader, struct wpk_network *policy)
-{
-    policy->inputs = (int)wpk_snapshot_number(reader, WPK_NETWORK_INPUTS_MAX);
-    policy->hidden = (int)wpk_snapshot_number(reader, WPK_NETWORK_HIDDEN_MAX);
-    wpk_network_load(policy, reader);
-    memset(policy->speed, 0, sizeof(policy->speed));
-}
-
 wpk_err wpk_prior_decode(const char *text, struct wpk_prior **out, struct wpk_diag *diag)
 {
     struct wpk_snapshot_reader reader = {.at = text};
@@ -83,9 +64,20 @@ wpk_err wpk_prior_decode(const char *text, struct wpk_prior **out, struct wpk_di
     bool same = wpk_snapshot_number(&reader, WPK_FEATURES) == WPK_FEATURES;
     prior->trees.count = (int)wpk_snapshot_number(&reader, WPK_TREES_MAX);
     for (int t = 0; t < prior->trees.count; t++) {
-        get_tree(&reader, &prior->trees.tree[t]);
+        struct wpk_tree *tree = &prior->trees.tree[t];
+        for (int n = 0; n < WPK_TREE_NODES; n++) {
+            tree->feature[n] = (int)wpk_snapshot_number(&reader, WPK_FEATURES) - 1;
+            tree->threshold[n] = get_real(&reader);
+        }
+        for (int n = 0; n < WPK_TREE_LEAVES; n++) {
+            tree->leaf[n] = get_real(&reader);
+        }
     }
-    get_policy(&reader, &prior->policy);
+    struct wpk_network *policy = &prior->policy;
+    policy->inputs = (int)wpk_snapshot_number(&reader, WPK_NETWORK_INPUTS_MAX);
+    policy->hidden = (int)wpk_snapshot_number(&reader, WPK_NETWORK_HIDDEN_MAX);
+    wpk_network_load(policy, &reader);
+    memset(policy->speed, 0, sizeof(policy->speed));
     if (reader.err != WPK_OK || !same || strcmp(reader.at, " end\n") != 0) {
         wpk_diag_set(diag, "the prior is damaged");
         free(prior);

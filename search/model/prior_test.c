@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/model/prior.h"
 
+#include "search/strategy/model.h"
 #include "search/strategy/seen.h"
-#include "search/strategy/teach.h"
 #include "tests/fake_space.h"
 
 #include <math.h>

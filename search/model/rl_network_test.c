@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "search/model/rl_network.h"
+#include "search/model/prior.h"
 
 #include <math.h>
 #include <setjmp.h>

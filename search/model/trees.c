@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "search/model/trees.h"
+#include "search/model/prior.h"
 
 #include <stdlib.h>
 #include <string.h>

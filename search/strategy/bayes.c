@@ -252,19 +252,6 @@ struct choice {
     double mean, predicted, runs; /* runs: chance that it does */
 };
 
-/* Share of the trials near the candidate that ran. */
-static double chance_to_run(const struct bayes *bayes, const struct wpk_course *course,
-                            const double *near)
-{
-    double ok = 1, all = 1;
-    for (int t = 0; t < course->trial_count; t++) {
-        double weight = wpk_real_exp(-near[t] / bayes->scale);
-        all += weight;
-        ok += course->trial[t].tell.ok ? weight : 0;
-    }
-    return ok / all;
-}
-
 static bool judge(const struct bayes *bayes, const struct wpk_course *course, struct choice *one)
 {
     double near[WPK_TRIALS_MAX], sum = 0;
@@ -278,7 +265,14 @@ static bool judge(const struct bayes *bayes, const struct wpk_course *course, st
         sum += bayes->alpha[i] * kernel(bayes, near[bayes->row[i]]);
     }
     one->mean = one->predicted + bayes->mean + sum;
-    one->runs = chance_to_run(bayes, course, near);
+    /* Share of the trials near the candidate that ran. */
+    double ok = 1, all = 1;
+    for (int t = 0; t < course->trial_count; t++) {
+        double weight = wpk_real_exp(-near[t] / bayes->scale);
+        all += weight;
+        ok += course->trial[t].tell.ok ? weight : 0;
+    }
+    one->runs = ok / all;
     return isfinite(one->mean);
 }
 

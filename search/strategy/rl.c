@@ -13,7 +13,6 @@
 #include "common/format.h"
 #include "search/mask.h"
 #include "search/model/prior.h"
-#include "search/model/rl_network.h"
 #include "search/strategy/model.h"
 #include "search/strategy/strategies.h"
 
@@ -222,23 +221,6 @@ static void see_variant(const struct view *view, int v, float *out)
     }
 }
 
-/* The decision changes what the next ones see. */
-static void note(struct view *view, const struct wpk_gene *gene, int choice)
-{
-    size_t group;
-    int kind = kind_of(gene->name, &group);
-    double size = log2_of(gene->choice[choice].value);
-    if (strncmp(view->group, gene->name, group) != 0 || view->group[group] != '\0') {
-        view->tile = view->lanes = view->blocks = 0;
-        memcpy(view->group, gene->name, group < WPK_NAME_MAX ? group : WPK_NAME_MAX - 1);
-        view->group[group < WPK_NAME_MAX ? group : WPK_NAME_MAX - 1] = '\0';
-    }
-    view->lanes += kind == 1 ? size : 0;
-    view->tile += kind == 2 ? size : 0;
-    view->blocks += kind == 3 ? size : 0;
-    view->place = gene->choice_count > 1 ? (double)choice / (gene->choice_count - 1) : 0;
-}
-
 /* ---- episodes */
 
 /* Probabilities of the values whose inputs begin at `first`.   shape  out [count] */
@@ -362,7 +344,20 @@ static wpk_err play(struct rl *rl, const struct wpk_space *space, struct episode
         }
         int choice = choose_value(rl, &view, episode, step, wanted, rng, out);
         wpk_mask_decide(space, out, step, choice);
-        note(&view, &view.variant->genes[g], choice);
+        /* The decision changes what the next ones see. */
+        const struct wpk_gene *gene = &view.variant->genes[g];
+        size_t group;
+        int kind = kind_of(gene->name, &group);
+        double size = log2_of(gene->choice[choice].value);
+        if (strncmp(view.group, gene->name, group) != 0 || view.group[group] != '\0') {
+            view.tile = view.lanes = view.blocks = 0;
+            memcpy(view.group, gene->name, group < WPK_NAME_MAX ? group : WPK_NAME_MAX - 1);
+            view.group[group < WPK_NAME_MAX ? group : WPK_NAME_MAX - 1] = '\0';
+        }
+        view.lanes += kind == 1 ? size : 0;
+        view.tile += kind == 2 ? size : 0;
+        view.blocks += kind == 3 ? size : 0;
+        view.place = gene->choice_count > 1 ? (double)choice / (gene->choice_count - 1) : 0;
     }
     if (err == WPK_OK && wanted == NULL && !wpk_space_is_legal(space, out)) {
         err = wpk_space_repair(space, rng, out);
@@ -390,23 +385,6 @@ static void push(struct rl *rl, const struct episode *episode, const struct deci
         const float *x = episode->input[d->first + i];
         (void)wpk_network_forward(&rl->policy, x, &rl->policy_pass);
         wpk_network_backward(&rl->policy, x, slope / episode->decision_count, &rl->policy_pass);
-    }
-}
-
-/* Rewards in standard deviations around their mean. */
-static void normalize(struct rl *rl, int count)
-{
-    double sum = 0, square = 0;
-    for (int e = 0; e < count; e++) {
-        sum += rl->episode[e].reward;
-    }
-    for (int e = 0; e < count; e++) {
-        rl->episode[e].reward -= sum / count;
-        square += rl->episode[e].reward * rl->episode[e].reward;
-    }
-    double deviation = sqrt(square / count) + 1e-6;
-    for (int e = 0; e < count; e++) {
-        rl->episode[e].reward /= deviation;
     }
 }
 
@@ -470,7 +448,19 @@ static void learn(void *state, struct wpk_course *course, const struct wpk_cours
         }
     }
     if (count > 1) {
-        normalize(rl, count);
+        /* Rewards in standard deviations around their mean. */
+        double sum = 0, square = 0;
+        for (int e = 0; e < count; e++) {
+            sum += rl->episode[e].reward;
+        }
+        for (int e = 0; e < count; e++) {
+            rl->episode[e].reward -= sum / count;
+            square += rl->episode[e].reward * rl->episode[e].reward;
+        }
+        double deviation = sqrt(square / count) + 1e-6;
+        for (int e = 0; e < count; e++) {
+            rl->episode[e].reward /= deviation;
+        }
         improve(rl, course, count);
     }
 }

@@ -35,24 +35,6 @@ static size_t find(const uint64_t *slots, size_t capacity, uint64_t key)
     return at;
 }
 
-static wpk_err grow(struct wpk_seen *seen)
-{
-    size_t capacity = seen->capacity == 0 ? CAPACITY_FIRST : seen->capacity * 2;
-    uint64_t *slots = calloc(capacity, sizeof *slots);
-    if (slots == NULL) {
-        return WPK_ENOMEM;
-    }
-    for (size_t i = 0; i < seen->capacity; i++) {
-        if (seen->slots[i] != 0) {
-            slots[find(slots, capacity, seen->slots[i])] = seen->slots[i];
-        }
-    }
-    free(seen->slots);
-    seen->slots = slots;
-    seen->capacity = capacity;
-    return WPK_OK;
-}
-
 bool wpk_seen_has(const struct wpk_seen *seen, const struct wpk_space *space,
                   const struct wpk_candidate *candidate)
 {
@@ -63,10 +45,19 @@ bool wpk_seen_has(const struct wpk_seen *seen, const struct wpk_space *space,
 static wpk_err put_key(struct wpk_seen *seen, uint64_t key)
 {
     if ((seen->count + 1) * 2 > seen->capacity) {
-        wpk_err err = grow(seen);
-        if (err != WPK_OK) {
-            return err;
+        size_t capacity = seen->capacity == 0 ? CAPACITY_FIRST : seen->capacity * 2;
+        uint64_t *slots = calloc(capacity, sizeof *slots);
+        if (slots == NULL) {
+            return WPK_ENOMEM;
         }
+        for (size_t i = 0; i < seen->capacity; i++) {
+            if (seen->slots[i] != 0) {
+                slots[find(slots, capacity, seen->slots[i])] = seen->slots[i];
+            }
+        }
+        free(seen->slots);
+        seen->slots = slots;
+        seen->capacity = capacity;
     }
     size_t at = find(seen->slots, seen->capacity, key);
     seen->count += seen->slots[at] == 0;
@@ -162,17 +153,6 @@ static int compare_keys(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void put_keys(uint64_t *keys, size_t count, struct wpk_buf *out)
-{
-    qsort(keys, count, sizeof *keys, compare_keys);
-    wpk_buf_append_byte(out, ' ');
-    for (size_t i = 0; i < count; i++) {
-        for (int shift = KEY_BITS - 6; shift >= 0; shift -= 6) {
-            wpk_buf_append_byte(out, digits[keys[i] >> shift & 63]);
-        }
-    }
-}
-
 wpk_err wpk_seen_save(const struct wpk_seen *seen, struct wpk_buf *out)
 {
     wpk_snapshot_put_number(out, seen->walking);
@@ -192,7 +172,13 @@ wpk_err wpk_seen_save(const struct wpk_seen *seen, struct wpk_buf *out)
         }
     }
     WPK_ASSERT(count == seen->count);
-    put_keys(keys, count, out);
+    qsort(keys, count, sizeof *keys, compare_keys);
+    wpk_buf_append_byte(out, ' ');
+    for (size_t i = 0; i < count; i++) {
+        for (int shift = KEY_BITS - 6; shift >= 0; shift -= 6) {
+            wpk_buf_append_byte(out, digits[keys[i] >> shift & 63]);
+        }
+    }
     free(keys);
     return wpk_buf_status(out);
 }

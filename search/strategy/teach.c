@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "search/strategy/teach.h"
+#include "search/strategy/model.h"
 
 #include <math.h>
 #include <stdlib.h>

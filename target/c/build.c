@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "target/c/build.h"
-
 #include "common/fs.h"
 #include "target/c/compiler.h"
 #include "target/c/print.h"

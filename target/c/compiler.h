@@ -4,6 +4,7 @@
 #define WPK_TARGET_C_COMPILER_H
 
 #include "common/err.h"
+#include "nest/schedule.h"
 
 #define WPK_C_COMPILER_VERSION_MAX 28 /* with its NUL; longer ones are cut */
 
@@ -28,5 +29,14 @@ WPK_MUST_CHECK wpk_err wpk_c_compiler_find(struct wpk_c_compiler *out, struct wp
  *           otherwise */
 WPK_MUST_CHECK wpk_err wpk_c_compiler_run(const char *const *command, const char *directory,
                                           char *output, size_t size);
+
+/* Compiling what the back end `c` prints. */
+
+/* Print the schedule's kernel into the file OBJECT_PATH.c, and compile it by gcc, or by clang where
+ * there is no gcc.
+ *   errors  those of wpk_c_print; WPK_EUNSUPPORTED the compiler refuses the kernel, or there never
+ *           was one; WPK_ENOENT it is gone, WPK_ESYSTEM it cannot be started, WPK_ENOSPC */
+wpk_err wpk_c_build(const struct wpk_schedule *schedule, const char *symbol,
+                    const char *object_path, struct wpk_diag *diag);
 
 #endif

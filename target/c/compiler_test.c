@@ -3,7 +3,6 @@
 #include "target/c/compiler.h"
 
 #include "common/fs.h"
-#include "target/c/build.h"
 #include "target/codegen.h"
 
 #include <setjmp.h>

@@ -191,19 +191,6 @@ static void open_branch(struct wpk_c_kernel *k, const struct limit *limits, int 
     k->text.depth++;
 }
 
-static void put_assigned(struct wpk_c_kernel *k, const struct wpk_c_value *result,
-                         const struct wpk_c_value *value)
-{
-    wpk_c_indent(&k->text);
-    wpk_c_put(&k->text, "t%d = ", result->name);
-    if (result->dtype == WPK_BOOL && result->width > 1) {
-        wpk_c_put_mask(&k->text, value, result->width, result->mask_bytes);
-    } else {
-        wpk_c_put_value(&k->text, value, result->width);
-    }
-    wpk_c_end(&k->text);
-}
-
 /* "for each lane: if it is inside, read it" */
 static void read_lanes(struct wpk_c_kernel *k, int tensor, const struct wpk_form *index,
                        const struct limits *limits, const struct wpk_c_value *result)
@@ -279,7 +266,14 @@ static struct wpk_c_value read_limited(struct wpk_c_kernel *k, int tensor,
     }
     if (limits->lane_count == 0 || limits->even) {
         struct wpk_c_value value = read_inside(k, tensor, index, width);
-        put_assigned(k, &result, &value);
+        wpk_c_indent(&k->text);
+        wpk_c_put(&k->text, "t%d = ", result.name);
+        if (result.dtype == WPK_BOOL && result.width > 1) {
+            wpk_c_put_mask(&k->text, &value, result.width, result.mask_bytes);
+        } else {
+            wpk_c_put_value(&k->text, &value, result.width);
+        }
+        wpk_c_end(&k->text);
     }
     if (limits->lane_count > 0 && limits->even) {
         k->text.depth--;

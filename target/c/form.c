@@ -164,9 +164,25 @@ static int64_t floor_modulo(int64_t a, int64_t divisor)
     return a - divisor * floor_divide(a, divisor);
 }
 
-static struct wpk_form find_atom(struct wpk_forms *forms, const struct wpk_atom *wanted)
+/* The remainders of the form's numbers. */
+static struct wpk_form rest_of(const struct wpk_form *a, int64_t divisor)
+{
+    struct wpk_form rest = {.constant = floor_modulo(a->constant, divisor),
+                            .lane = floor_modulo(a->lane, divisor)};
+    for (int i = 0; i < a->term_count; i++) {
+        struct wpk_form_term term = a->term[i];
+        term.factor = floor_modulo(term.factor, divisor);
+        if (term.factor != 0) {
+            rest.term[rest.term_count++] = term;
+        }
+    }
+    return rest;
+}
+
+static struct wpk_form find_atom(struct wpk_forms *forms, struct wpk_atom *wanted)
 {
     int found = -1;
+    wanted->by_lane = !wpk_form_is_uniform(forms, &wanted->of);
     for (int i = 0; i < forms->count && found < 0; i++) {
         const struct wpk_atom *atom = &forms->atom[i];
         bool same = atom->kind == wanted->kind && atom->divisor == wanted->divisor &&
@@ -212,18 +228,13 @@ struct wpk_form wpk_form_divide(struct wpk_forms *forms, const struct wpk_form *
 {
     struct wpk_form whole = {.constant = floor_divide(a->constant, divisor),
                              .lane = floor_divide(a->lane, divisor)};
-    struct wpk_form rest = {.constant = floor_modulo(a->constant, divisor),
-                            .lane = floor_modulo(a->lane, divisor)};
+    struct wpk_form rest = rest_of(a, divisor);
     int64_t low = 0, high = 0;
     for (int i = 0; i < a->term_count; i++) {
         struct wpk_form_term term = a->term[i];
-        term.factor = floor_divide(a->term[i].factor, divisor);
+        term.factor = floor_divide(term.factor, divisor);
         if (term.factor != 0) {
             whole.term[whole.term_count++] = term;
-        }
-        term.factor = floor_modulo(a->term[i].factor, divisor);
-        if (term.factor != 0) {
-            rest.term[rest.term_count++] = term;
         }
     }
     wpk_form_range(forms, &rest, &low, &high);
@@ -236,7 +247,6 @@ struct wpk_form wpk_form_divide(struct wpk_forms *forms, const struct wpk_form *
         quotient = wpk_form_divide(forms, &rest, divisor);
     } else {
         struct wpk_atom atom = {.kind = WPK_ATOM_QUOTIENT, .divisor = divisor, .of = rest};
-        atom.by_lane = !wpk_form_is_uniform(forms, &rest);
         quotient = find_atom(forms, &atom);
     }
     return wpk_form_add(forms, &whole, &quotient, 1);
@@ -244,16 +254,8 @@ struct wpk_form wpk_form_divide(struct wpk_forms *forms, const struct wpk_form *
 
 struct wpk_form wpk_form_modulo(struct wpk_forms *forms, const struct wpk_form *a, int64_t divisor)
 {
-    struct wpk_form rest = {.constant = floor_modulo(a->constant, divisor),
-                            .lane = floor_modulo(a->lane, divisor)};
+    struct wpk_form rest = rest_of(a, divisor);
     int64_t low = 0, high = 0;
-    for (int i = 0; i < a->term_count; i++) {
-        struct wpk_form_term term = a->term[i];
-        term.factor = floor_modulo(term.factor, divisor);
-        if (term.factor != 0) {
-            rest.term[rest.term_count++] = term;
-        }
-    }
     wpk_form_range(forms, &rest, &low, &high);
     if (floor_divide(low, divisor) == floor_divide(high, divisor)) {
         rest.constant -= divisor * floor_divide(low, divisor);
@@ -266,7 +268,6 @@ struct wpk_form wpk_form_modulo(struct wpk_forms *forms, const struct wpk_form *
         return wpk_form_add(forms, &small, &rest, common);
     }
     struct wpk_atom atom = {.kind = WPK_ATOM_REMAINDER, .divisor = divisor, .of = rest};
-    atom.by_lane = !wpk_form_is_uniform(forms, &rest);
     return find_atom(forms, &atom);
 }
 
@@ -282,20 +283,7 @@ struct wpk_form wpk_form_limit(struct wpk_forms *forms, const struct wpk_form *a
         return wpk_form_number(most <= low ? low : high);
     }
     struct wpk_atom atom = {.kind = WPK_ATOM_LIMITED, .low = low, .high = high, .of = *a};
-    atom.by_lane = !wpk_form_is_uniform(forms, a);
     return find_atom(forms, &atom);
-}
-
-static struct wpk_form data_at_lane(struct wpk_forms *forms, const struct wpk_atom *atom,
-                                    const struct wpk_form *at)
-{
-    struct wpk_buf lane = {.size_max = WPK_FORM_NAME_MAX};
-    char name[2 * WPK_FORM_NAME_MAX + 3];
-    wpk_form_print(forms, at, &lane);
-    snprintf(name, sizeof(name), "%s[%s]", atom->name, wpk_buf_text(&lane));
-    forms->full = forms->full || strlen(name) >= WPK_FORM_NAME_MAX;
-    wpk_buf_fini(&lane);
-    return wpk_form_data(forms, name, false);
 }
 
 struct wpk_form wpk_form_at_lane(struct wpk_forms *forms, const struct wpk_form *a,
@@ -307,7 +295,13 @@ struct wpk_form wpk_form_at_lane(struct wpk_forms *forms, const struct wpk_form 
         const struct wpk_atom atom = forms->atom[a->term[i].atom];
         struct wpk_form part = wpk_form_atom(a->term[i].atom, 1);
         if (atom.by_lane && atom.kind == WPK_ATOM_VARIABLE) {
-            part = data_at_lane(forms, &atom, at);
+            struct wpk_buf lane = {.size_max = WPK_FORM_NAME_MAX};
+            char name[2 * WPK_FORM_NAME_MAX + 3];
+            wpk_form_print(forms, at, &lane);
+            snprintf(name, sizeof(name), "%s[%s]", atom.name, wpk_buf_text(&lane));
+            forms->full = forms->full || strlen(name) >= WPK_FORM_NAME_MAX;
+            wpk_buf_fini(&lane);
+            part = wpk_form_data(forms, name, false);
         } else if (atom.by_lane) {
             struct wpk_form of = wpk_form_at_lane(forms, &atom.of, at);
             part = atom.kind == WPK_ATOM_QUOTIENT ? wpk_form_divide(forms, &of, atom.divisor)

@@ -19,18 +19,6 @@ static void begin_point(struct wpk_c_kernel *k, const struct wpk_stage *stage,
     wpk_c_open(&k->text);
 }
 
-/* The term joins what was reduced before. */
-static void print_term(struct wpk_c_kernel *k, const struct wpk_stage *stage,
-                       const struct wpk_c_point *point)
-{
-    enum wpk_binary op = wpk_c_joining(stage->reduction);
-    int width = k->forms.width;
-    struct wpk_c_value before = wpk_c_storage_read(k, stage->output, point->axis, width);
-    struct wpk_c_value term = wpk_c_evaluate(k, point, stage->expr);
-    term = wpk_c_binary(k, op, &before, &term);
-    wpk_c_storage_write(k, stage->output, point->axis, width, &term);
-}
-
 /* The value as a variable of its own. */
 static struct wpk_c_value spread(struct wpk_c_kernel *k, const struct wpk_c_value *value, int width)
 {
@@ -89,7 +77,13 @@ void wpk_c_print_point(struct wpk_c_kernel *k, const struct wpk_stage *stage, bo
     struct wpk_c_point point;
     begin_point(k, stage, axis, &point);
     if (update) {
-        print_term(k, stage, &point);
+        /* The term joins what was reduced before. */
+        enum wpk_binary op = wpk_c_joining(stage->reduction);
+        int width = k->forms.width;
+        struct wpk_c_value before = wpk_c_storage_read(k, stage->output, point.axis, width);
+        struct wpk_c_value term = wpk_c_evaluate(k, &point, stage->expr);
+        term = wpk_c_binary(k, op, &before, &term);
+        wpk_c_storage_write(k, stage->output, point.axis, width, &term);
     } else {
         bool reduces = stage->reduction != WPK_REDUCE_NONE;
         struct wpk_c_value value =

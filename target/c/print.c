@@ -16,18 +16,6 @@ static bool is_argument(enum wpk_role role, int pass)
                      : role == WPK_ROLE_OUTPUT;
 }
 
-static void add_arguments(struct wpk_c_kernel *k)
-{
-    for (int t = 0; t < k->program->tensor_count; t++) {
-        k->storage_of[t] = -1;
-    }
-    for (int t = 0; t < k->program->tensor_count; t++) {
-        if (k->program->tensors[t].role != WPK_ROLE_INTERMEDIATE) {
-            wpk_c_storage_argument(k, t);
-        }
-    }
-}
-
 static void put_arguments(struct wpk_c_kernel *k, bool call)
 {
     int count = 0;
@@ -78,7 +66,14 @@ static void print_body(struct wpk_c_kernel *k, struct wpk_buf *body)
     k->function = 0;
     k->function_count = 0;
     k->storage_count = 0;
-    add_arguments(k);
+    for (int t = 0; t < k->program->tensor_count; t++) {
+        k->storage_of[t] = -1;
+    }
+    for (int t = 0; t < k->program->tensor_count; t++) {
+        if (k->program->tensors[t].role != WPK_ROLE_INTERMEDIATE) {
+            wpk_c_storage_argument(k, t);
+        }
+    }
     wpk_c_print_entries(k);
     if (k->forms.full) {
         wpk_c_refuse(k, "indices are too long");

@@ -5,7 +5,7 @@
 
 #include "ir/notation/notation.h"
 #include "search/back_end.h"
-#include "target/lower.h"
+#include "target/codegen.h"
 #include "tests/fake_target.h"
 #include "tests/kernel_check.h"
 #include "tests/random_program.h"

@@ -69,20 +69,6 @@ static void put_cell_name(struct wpk_c_kernel *k, const struct wpk_c_storage *s,
               k->program->tensors[s->tensor].name);
 }
 
-static void declare_cells(struct wpk_c_kernel *k, const struct wpk_c_storage *s)
-{
-    int64_t count = cells(s);
-    for (int64_t i = 0; i < count; i++) {
-        if (i % 8 == 0) {
-            wpk_c_indent(&k->text);
-            wpk_c_put_type(&k->text, wpk_c_type_of(s->dtype), s->width);
-        }
-        wpk_c_put(&k->text, "%s ", i % 8 == 0 ? "" : ",");
-        put_cell_name(k, s, i);
-        wpk_c_put(&k->text, "%s", i % 8 == 7 || i == count - 1 ? ";\n" : "");
-    }
-}
-
 /* A pointer into shared memory, or an array of the thread. */
 static void declare_in_launch(struct wpk_c_kernel *k, const struct wpk_c_storage *s)
 {
@@ -105,7 +91,16 @@ static void declare(struct wpk_c_kernel *k, struct wpk_c_storage *s)
     enum wpk_c_type type = wpk_c_memory_type(s->dtype);
     int64_t bytes = s->count * wpk_c_type_bytes(type);
     if (!s->memory) {
-        declare_cells(k, s);
+        int64_t count = cells(s);
+        for (int64_t i = 0; i < count; i++) {
+            if (i % 8 == 0) {
+                wpk_c_indent(&k->text);
+                wpk_c_put_type(&k->text, wpk_c_type_of(s->dtype), s->width);
+            }
+            wpk_c_put(&k->text, "%s ", i % 8 == 0 ? "" : ",");
+            put_cell_name(k, s, i);
+            wpk_c_put(&k->text, "%s", i % 8 == 7 || i == count - 1 ? ";\n" : "");
+        }
         wpk_cuda_count_cells(k, cells(s));
         return;
     }
@@ -126,25 +121,19 @@ static void declare(struct wpk_c_kernel *k, struct wpk_c_storage *s)
     }
 }
 
-/* In the storage of the output that the entry is computed in. */
-static void share(struct wpk_c_kernel *k, int tensor, const struct wpk_c_box *box)
-{
-    const struct wpk_nest_entry *entry = wpk_c_entry_of(k, tensor);
-    WPK_ASSERT(entry->place.entry >= 0);
-    const struct wpk_nest_entry *output = &k->nest->entry[entry->place.entry];
-    for (int d = 0; d < k->program->tensors[tensor].rank; d++) {
-        if (box->size[d] > entry->extent[d]) {
-            wpk_c_refuse(k, "more of a stage is computed than of the output that it is in");
-        }
-    }
-    k->storage_of[tensor] = k->storage_of[wpk_nest_stage(k->nest, output)->output];
-}
-
 void wpk_c_storage_add(struct wpk_c_kernel *k, int tensor, const struct wpk_c_box *box)
 {
     const struct wpk_nest_entry *entry = wpk_c_entry_of(k, tensor);
     if (entry->scope == WPK_SCOPE_OUTPUT) {
-        share(k, tensor, box);
+        /* In the storage of the output that the entry is computed in. */
+        WPK_ASSERT(entry->place.entry >= 0);
+        const struct wpk_nest_entry *output = &k->nest->entry[entry->place.entry];
+        for (int d = 0; d < k->program->tensors[tensor].rank; d++) {
+            if (box->size[d] > entry->extent[d]) {
+                wpk_c_refuse(k, "more of a stage is computed than of the output that it is in");
+            }
+        }
+        k->storage_of[tensor] = k->storage_of[wpk_nest_stage(k->nest, output)->output];
         return;
     }
     struct wpk_c_storage *s = add(k, tensor);

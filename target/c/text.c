@@ -70,10 +70,12 @@ void wpk_c_put_type(struct wpk_c_text *t, enum wpk_c_type type, int width)
     }
 }
 
-/* Mark what a call of the function needs as used. */
-static void mark_function(struct wpk_c_text *t, enum wpk_c_function function, enum wpk_c_type type,
-                          int index)
+void wpk_c_put_function(struct wpk_c_text *t, enum wpk_c_function function, enum wpk_c_type type,
+                        int width)
 {
+    static const char *const names[WPK_C_FUNCTION_COUNT] = {WPK_C_FUNCTION_LIST(WPK_LIST_TEXT)};
+    /* Mark what a call of the function needs as used. */
+    int index = width_index(width);
     const struct wpk_c_needs needs = wpk_c_function_needs(function, type, index > 0);
     for (int i = 0; i < WPK_C_TYPE_COUNT; i++) {
         t->type[i][index] = t->type[i][index] || needs.type[i];
@@ -83,13 +85,6 @@ static void mark_function(struct wpk_c_text *t, enum wpk_c_function function, en
         used[index] = used[index] || needs.function[f];
         used[0] = used[0] || needs.scalar[f];
     }
-}
-
-void wpk_c_put_function(struct wpk_c_text *t, enum wpk_c_function function, enum wpk_c_type type,
-                        int width)
-{
-    static const char *const names[WPK_C_FUNCTION_COUNT] = {WPK_C_FUNCTION_LIST(WPK_LIST_TEXT)};
-    mark_function(t, function, type, width_index(width));
     wpk_c_put_type(t, type, width);
     wpk_buf_printf(t->out, "_%s", names[function]);
 }

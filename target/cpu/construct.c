@@ -230,14 +230,6 @@ static void set_places(const struct wpk_variant *variant, const struct wpk_space
     }
 }
 
-static void set_parallel(const struct wpk_variant *variant, int loops, struct wpk_candidate *out)
-{
-    const struct wpk_structure *s = variant->plan;
-    for (int g = 0; g < s->plan.group_count; g++) {
-        set_number(variant, s->slots[g].par, loops, out);
-    }
-}
-
 /* ---- panels */
 
 static bool divides(const struct wpk_stage *root, const struct wpk_group *group,
@@ -451,7 +443,10 @@ static bool construct_one(const struct wpk_space *space, int v,
     for (int g = 0; g <= last; g++) {
         set_dot(space, g, out);
     }
-    set_parallel(variant, profile.parallel, out);
+    int loops = profile.parallel;
+    for (int g = 0; g < s->plan.group_count; g++) {
+        set_number(variant, s->slots[g].par, loops, out);
+    }
     return wpk_space_is_legal(space, out);
 }
 

@@ -423,16 +423,6 @@ static bool has_real_member(const struct wpk_group *group)
     return false;
 }
 
-static const struct wpk_nest_entry *root_entry(const struct wpk_nest *nest, int root)
-{
-    int e = 0;
-    while (nest->entry[e].stage != root) {
-        e++;
-        WPK_ASSERT(e < nest->entry_count);
-    }
-    return &nest->entry[e];
-}
-
 /* A tile that is larger than what is needed would read past the ends of what feeds it, and a part
  * that is computed over and over costs more than fusing saves. */
 static bool region_is_legal(const struct wpk_variant *variant, const struct wpk_machine *machine,
@@ -444,7 +434,12 @@ static bool region_is_legal(const struct wpk_variant *variant, const struct wpk_
     const struct wpk_decisions *at = &d[d[g].at_group];
     const struct wpk_stage *outer = wpk_root_of(variant, d[g].at_group);
     const struct wpk_group *group = &s->plan.group[g];
-    const struct wpk_nest_entry *entry = root_entry(nest, group->root);
+    int e = 0;
+    while (nest->entry[e].stage != group->root) {
+        e++;
+        WPK_ASSERT(e < nest->entry_count);
+    }
+    const struct wpk_nest_entry *entry = &nest->entry[e];
     double computed = 1, needed = 1;
     bool members = has_real_member(group);
     for (int a = 0; a < stage->rank; a++) {

@@ -136,20 +136,6 @@ static double count_traffic(const struct wpk_variant *variant, const struct wpk_
     return bytes;
 }
 
-/* Of a contraction, for the order of the tile loops that `d` has. */
-static double count_operand_traffic(const struct wpk_variant *variant,
-                                    const struct wpk_machine *machine,
-                                    const struct wpk_decisions *d, int g)
-{
-    const struct wpk_structure *s = variant->plan;
-    const struct wpk_stage *stage = wpk_contraction_of(variant, &s->plan.group[g]);
-    double sum = 0;
-    for (struct wpk_loads load = wpk_loads_of(&variant->program, stage); wpk_loads_next(&load);) {
-        sum += count_traffic(variant, d, g, load.node, machine->cache_bytes[0] / 2);
-    }
-    return sum;
-}
-
 void wpk_tile_order_set(const struct wpk_variant *variant, const struct wpk_machine *machine, int g,
                         enum wpk_tile_order wanted, struct wpk_candidate *out)
 {
@@ -166,7 +152,13 @@ void wpk_tile_order_set(const struct wpk_variant *variant, const struct wpk_mach
         if (wanted == WPK_TILE_ORDER_VECTOR) {
             cost = begins_with_vector(&d) ? 0 : 1;
         } else if (s->plan.group[g].reuse) {
-            cost = count_operand_traffic(variant, machine, &d, g);
+            /* Of a contraction, for the order of the tile loops that `d` has. */
+            const struct wpk_stage *stage = wpk_contraction_of(variant, &s->plan.group[g]);
+            cost = 0;
+            for (struct wpk_loads load = wpk_loads_of(&variant->program, stage);
+                 wpk_loads_next(&load);) {
+                cost += count_traffic(variant, &d, g, load.node, machine->cache_bytes[0] / 2);
+            }
         }
         if (wanted == WPK_TILE_ORDER_TRAFFIC && d.vec >= 0 && d.inner[d.order_count - 1] != d.vec) {
             cost *= 1.0001; /* of equal orders the one with the vector axis innermost */

@@ -203,19 +203,6 @@ static void add_tile(struct wpk_register_tiles *out, const struct wpk_register_t
     out->tile[out->count++] = *chosen;
 }
 
-/* The two axes beside the vector axis that may have tiles of more than one: the last two with
- * loops. Others keep their smallest tile. */
-static int companion_axes(const struct wpk_decisions *d, int vec, int out[2])
-{
-    int count = 0;
-    for (int i = d->order_count - 1; i >= 0 && count < 2; i--) {
-        if (d->inner[i] != vec) {
-            out[count++] = d->inner[i];
-        }
-    }
-    return count;
-}
-
 static void add_tiles_for(const struct wpk_variant *variant,
                           const struct wpk_space_options *options, int g,
                           const struct wpk_decisions *base, struct wpk_register_tiles *out)
@@ -224,7 +211,15 @@ static void add_tiles_for(const struct wpk_variant *variant,
     const struct wpk_slots *slots = &s->slots[g];
     const struct wpk_stage *root = wpk_root_of(variant, g);
     int companion[2] = {-1, -1};
-    int companions = companion_axes(base, base->vec, companion);
+    /* The two axes beside the vector axis that may have tiles of more than one: the last two
+     * with loops. Others keep their smallest tile. */
+    int vec = base->vec;
+    int companions = 0;
+    for (int i = base->order_count - 1; i >= 0 && companions < 2; i--) {
+        if (base->inner[i] != vec) {
+            companion[companions++] = base->inner[i];
+        }
+    }
     const struct wpk_gene *vec_tiles =
         base->vec >= 0 ? &variant->genes[slots->tile[base->vec]] : NULL;
     const struct wpk_gene *first =

@@ -84,19 +84,6 @@ static wpk_err add_launch(const struct wpk_cuda_step *step, const int64_t *origi
     return err;
 }
 
-static wpk_err make_plan(const struct wpk_schedule *schedule, const struct wpk_cuda_plan *printed,
-                         const char *architecture, struct wpk_launch_plan *out)
-{
-    int64_t origin[WPK_TENSORS_MAX + 2] = {0};
-    *out = (struct wpk_launch_plan){0};
-    snprintf(out->architecture, sizeof(out->architecture), "%s", architecture);
-    wpk_err err = add_tensors(schedule, printed, out, origin);
-    for (int i = 0; i < printed->step_count && err == WPK_OK; i++) {
-        err = add_launch(&printed->step[i], origin, out);
-    }
-    return err;
-}
-
 static wpk_err compile(const struct wpk_schedule *schedule, const char *symbol, const char *path,
                        struct wpk_diag *diag)
 {
@@ -111,7 +98,13 @@ static wpk_err compile(const struct wpk_schedule *schedule, const char *symbol, 
     }
     err = wpk_cuda_print(schedule, symbol, &text, &printed, diag);
     if (err == WPK_OK) {
-        err = make_plan(schedule, &printed, architecture, &plan);
+        int64_t origin[WPK_TENSORS_MAX + 2] = {0};
+        plan = (struct wpk_launch_plan){0};
+        snprintf(plan.architecture, sizeof(plan.architecture), "%s", architecture);
+        err = add_tensors(schedule, &printed, &plan, origin);
+        for (int i = 0; i < printed.step_count && err == WPK_OK; i++) {
+            err = add_launch(&printed.step[i], origin, &plan);
+        }
     }
     if (err == WPK_OK) {
         err = wpk_cuda_nvrtc_compile(&opened, wpk_buf_text(&text), architecture,

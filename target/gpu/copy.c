@@ -145,18 +145,6 @@ bool wpk_cuda_find_move(struct wpk_c_kernel *k, const struct wpk_stage *stage,
 
 /* ---- printing */
 
-static void put_limits(struct wpk_c_kernel *k, const struct wpk_cuda_move *move)
-{
-    for (int i = 0; i < move->limit_count; i++) {
-        const struct wpk_cuda_limit *limit = &move->limit[i];
-        wpk_c_put(&k->text, i == 0 ? "" : " && ");
-        wpk_c_put_form(&k->text, &limit->index);
-        wpk_c_put(&k->text, " >= %" PRId64 " && ", limit->first);
-        wpk_c_put_form(&k->text, &limit->index);
-        wpk_c_put(&k->text, " <= %" PRId64, limit->last);
-    }
-}
-
 void wpk_cuda_put_move(struct wpk_c_kernel *k, const struct wpk_cuda_move *move)
 {
     bool async = k->launch->async, limited = move->limit_count > 0;
@@ -170,7 +158,14 @@ void wpk_cuda_put_move(struct wpk_c_kernel *k, const struct wpk_cuda_move *move)
     wpk_c_put(&k->text, ", &");
     wpk_c_storage_put_element(k, move->from, &move->from_at);
     wpk_c_put(&k->text, limited ? ", " : "");
-    put_limits(k, move);
+    for (int i = 0; i < move->limit_count; i++) {
+        const struct wpk_cuda_limit *limit = &move->limit[i];
+        wpk_c_put(&k->text, i == 0 ? "" : " && ");
+        wpk_c_put_form(&k->text, &limit->index);
+        wpk_c_put(&k->text, " >= %" PRId64 " && ", limit->first);
+        wpk_c_put_form(&k->text, &limit->index);
+        wpk_c_put(&k->text, " <= %" PRId64, limit->last);
+    }
     wpk_c_put(&k->text, ")");
     wpk_c_end(&k->text);
 }
@@ -194,17 +189,6 @@ static bool is_first(struct wpk_c_kernel *k, const struct wpk_cuda_fetch *first)
            begins_even(k, first->tensor, &first->at);
 }
 
-static void print_points(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d, int axis,
-                         const struct wpk_form *at)
-{
-    struct wpk_form point[WPK_AXES_MAX];
-    memcpy(point, at, sizeof(point));
-    for (int lane = 0; lane < WPK_CUDA_VECTOR; lane++) {
-        wpk_c_print_point(k, d->stage, d->update, point);
-        point[axis].constant++;
-    }
-}
-
 void wpk_cuda_begin_fetch(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d, int axis,
                           const struct wpk_form *at)
 {
@@ -213,7 +197,12 @@ void wpk_cuda_begin_fetch(struct wpk_c_kernel *k, const struct wpk_cuda_definiti
     launch->noted_count = launch->fetched_count = 0;
     k->text.out = &scratch;
     launch->noting_depth = k->text.depth + 1; /* a point is a block */
-    print_points(k, d, axis, at);
+    struct wpk_form point[WPK_AXES_MAX];
+    memcpy(point, at, sizeof(point));
+    for (int lane = 0; lane < WPK_CUDA_VECTOR; lane++) {
+        wpk_c_print_point(k, d->stage, d->update, point);
+        point[axis].constant++;
+    }
     launch->noting_depth = 0;
     k->text.out = out;
     wpk_buf_fini(&scratch);

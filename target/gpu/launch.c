@@ -140,15 +140,6 @@ static void add_own(struct wpk_c_storage *s, int d, const struct wpk_form *at)
     s->own_count[d]++;
 }
 
-static struct wpk_form find_own(const struct wpk_c_storage *s, int d, const struct wpk_form *at)
-{
-    int i = 0;
-    while (i < s->own_count[d] && s->own_at[d][i] != at->constant) {
-        i++;
-    }
-    return s->own_count[d] < 0 ? *at : wpk_form_number(i);
-}
-
 void wpk_cuda_localize(struct wpk_c_kernel *k, struct wpk_c_storage *s, struct wpk_form *at)
 {
     for (int d = 0; d < s->rank; d++) {
@@ -171,7 +162,11 @@ void wpk_cuda_localize(struct wpk_c_kernel *k, struct wpk_c_storage *s, struct w
         if (k->surveying) {
             add_own(s, d, &at[d]);
         } else {
-            at[d] = find_own(s, d, &at[d]);
+            int i = 0;
+            while (i < s->own_count[d] && s->own_at[d][i] != at[d].constant) {
+                i++;
+            }
+            at[d] = s->own_count[d] < 0 ? at[d] : wpk_form_number(i);
         }
     }
 }

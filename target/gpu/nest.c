@@ -225,25 +225,6 @@ static void step_ahead(struct wpk_c_kernel *k, const struct wpk_cuda_definition 
     }
 }
 
-/* Begin what belongs to iteration `n`, in its buffer. */
-static struct wpk_c_box *begin_ahead(struct wpk_c_kernel *k, struct wpk_cuda_definition *d,
-                                     const struct ahead *ahead, const struct wpk_form *n,
-                                     struct wpk_cuda_iteration *space)
-{
-    wpk_c_open(&k->text);
-    step_ahead(k, d, ahead, n, space);
-    k->launch->depth = ahead->depth;
-    k->launch->buffer = wpk_form_modulo(&k->forms, n, ahead->depth);
-    return find_boxes(k, d, ahead->last, space);
-}
-
-static void end_ahead(struct wpk_c_kernel *k, struct wpk_c_box *box, int first)
-{
-    wpk_c_storage_end(k, first);
-    wpk_c_close(&k->text);
-    free(box);
-}
-
 /* Print iteration `n`: its copies if `copies`, else the loops that read them. */
 static void print_stage(struct wpk_c_kernel *k, struct wpk_cuda_definition *d,
                         const struct ahead *ahead, const struct wpk_form *n, bool copies,
@@ -256,7 +237,12 @@ static void print_stage(struct wpk_c_kernel *k, struct wpk_cuda_definition *d,
         return;
     }
     *inner = *space;
-    struct wpk_c_box *box = begin_ahead(k, d, ahead, n, inner);
+    /* Begin what belongs to iteration `n`, in its buffer. */
+    wpk_c_open(&k->text);
+    step_ahead(k, d, ahead, n, inner);
+    k->launch->depth = ahead->depth;
+    k->launch->buffer = wpk_form_modulo(&k->forms, n, ahead->depth);
+    struct wpk_c_box *box = find_boxes(k, d, ahead->last, inner);
     for (int e = k->nest->entry_count - 1; box != NULL && e > d->entry && k->refusal == NULL; e--) {
         if (wpk_cuda_is_placed(&k->nest->entry[e], d, ahead->last) && box[e].present) {
             wpk_c_storage_add(k, k->program->stages[k->nest->entry[e].stage].output, &box[e]);
@@ -271,7 +257,9 @@ static void print_stage(struct wpk_c_kernel *k, struct wpk_cuda_definition *d,
     if (!copies) {
         print_loops(k, d, ahead->last + 1, inner);
     }
-    end_ahead(k, box, first);
+    wpk_c_storage_end(k, first);
+    wpk_c_close(&k->text);
+    free(box);
     free(inner);
 }
 

@@ -112,15 +112,6 @@ static void *open_library(const char **directory)
     return library;
 }
 
-/* The library opens its second part by name, and finds it if it is there already. NVRTC's own
- * search in its directory fails where dlopen is another one's, as under AddressSanitizer. */
-static void *open_builtins(const char *directory, int major, int minor)
-{
-    char name[64];
-    snprintf(name, sizeof(name), "libnvrtc-builtins.so.%d.%d", major, minor);
-    return directory == NULL ? NULL : open_in(directory, name);
-}
-
 wpk_err wpk_cuda_nvrtc_open(struct wpk_cuda_nvrtc *nvrtc, const char *directory,
                             struct wpk_diag *diag)
 {
@@ -146,7 +137,12 @@ wpk_err wpk_cuda_nvrtc_open(struct wpk_cuda_nvrtc *nvrtc, const char *directory,
         return WPK_EUNSUPPORTED;
     }
     snprintf(nvrtc->version, sizeof(nvrtc->version), "nvrtc-%d.%d", major, minor);
-    nvrtc->builtins = open_builtins(directory, major, minor);
+    /* The library opens its second part by name, and finds it if it is there already. NVRTC's
+     * own search in its directory fails where dlopen is another one's, as under
+     * AddressSanitizer. */
+    char name[64];
+    snprintf(name, sizeof(name), "libnvrtc-builtins.so.%d.%d", major, minor);
+    nvrtc->builtins = directory == NULL ? NULL : open_in(directory, name);
     return WPK_OK;
 }
 
@@ -179,20 +175,6 @@ bool wpk_cuda_nvrtc_knows(const struct wpk_cuda_nvrtc *nvrtc, const char *archit
         count--;
     }
     return count > 0;
-}
-
-/* The first message of the compiler: a line of its log. */
-static void put_message(const struct wpk_cuda_nvrtc *nvrtc, program module, struct wpk_diag *diag)
-{
-    size_t size = 0;
-    bool known = CALL(nvrtc, GetProgramLogSize)(module, &size) == 0 && size > 1;
-    char *log = known ? calloc(1, size) : NULL;
-    if (log == NULL || CALL(nvrtc, GetProgramLog)(module, log) != 0) {
-        wpk_diag_set(diag, "%s refuses the kernel", nvrtc->version);
-    } else {
-        wpk_diag_set(diag, "%s: %.*s", nvrtc->version, (int)strcspn(log, "\n"), log);
-    }
-    free(log);
 }
 
 /* Append what one pair of calls gives, but for `left_out` bytes at its end. */
@@ -231,7 +213,16 @@ wpk_err wpk_cuda_nvrtc_compile(const struct wpk_cuda_nvrtc *nvrtc, const char *t
     }
     wpk_err err = WPK_OK;
     if (CALL(nvrtc, CompileProgram)(module, 2, options) != 0) {
-        put_message(nvrtc, module, diag);
+        /* The first message of the compiler: a line of its log. */
+        size_t size = 0;
+        bool known = CALL(nvrtc, GetProgramLogSize)(module, &size) == 0 && size > 1;
+        char *log = known ? calloc(1, size) : NULL;
+        if (log == NULL || CALL(nvrtc, GetProgramLog)(module, log) != 0) {
+            wpk_diag_set(diag, "%s refuses the kernel", nvrtc->version);
+        } else {
+            wpk_diag_set(diag, "%s: %.*s", nvrtc->version, (int)strcspn(log, "\n"), log);
+        }
+        free(log);
         err = WPK_EUNSUPPORTED;
     } else {
         /* The text without its NUL. */

@@ -24,26 +24,6 @@ static void leave_part(struct wpk_c_kernel *k, int tensor, int64_t cells, int64_
     }
 }
 
-/* Other blocks wrote the parts: they are read past the first cache. */
-static void join(struct wpk_c_kernel *k, const struct wpk_stage *stage, enum wpk_dtype dtype,
-                 int64_t cell, int64_t threads)
-{
-    struct wpk_c_value before = wpk_c_begin(&k->text, dtype, 1);
-    wpk_c_storage_put_cell(k, stage->output, cell);
-    wpk_c_end(&k->text);
-    struct wpk_c_value part = wpk_c_begin(&k->text, dtype, 1);
-    wpk_c_put(&k->text, "__ldcg(&");
-    put_place(k, "from", cell, threads);
-    wpk_c_put(&k->text, ")");
-    wpk_c_end(&k->text);
-    part = wpk_c_binary(k, wpk_c_joining(stage->reduction), &before, &part);
-    wpk_c_indent(&k->text);
-    wpk_c_storage_put_cell(k, stage->output, cell);
-    wpk_c_put(&k->text, " = ");
-    wpk_c_put_value(&k->text, &part, 1);
-    wpk_c_end(&k->text);
-}
-
 static void take_parts(struct wpk_c_kernel *k, const struct wpk_stage *stage, enum wpk_dtype dtype,
                        int64_t cells, int64_t threads)
 {
@@ -58,24 +38,23 @@ static void take_parts(struct wpk_c_kernel *k, const struct wpk_stage *stage, en
     k->text.depth++;
     wpk_c_line(&k->text, "from += %" PRId64 ";", k->launch->tiles * cells * threads);
     for (int64_t i = 0; i < cells; i++) {
-        join(k, stage, dtype, i, threads);
+        /* Other blocks wrote the parts: they are read past the first cache. */
+        struct wpk_c_value before = wpk_c_begin(&k->text, dtype, 1);
+        wpk_c_storage_put_cell(k, stage->output, i);
+        wpk_c_end(&k->text);
+        struct wpk_c_value part = wpk_c_begin(&k->text, dtype, 1);
+        wpk_c_put(&k->text, "__ldcg(&");
+        put_place(k, "from", i, threads);
+        wpk_c_put(&k->text, ")");
+        wpk_c_end(&k->text);
+        part = wpk_c_binary(k, wpk_c_joining(stage->reduction), &before, &part);
+        wpk_c_indent(&k->text);
+        wpk_c_storage_put_cell(k, stage->output, i);
+        wpk_c_put(&k->text, " = ");
+        wpk_c_put_value(&k->text, &part, 1);
+        wpk_c_end(&k->text);
     }
     wpk_c_close(&k->text);
-}
-
-/* The block's ticket, which all of its threads see: the last one goes on. */
-static void take_ticket(struct wpk_c_kernel *k)
-{
-    wpk_c_line(&k->text, "__threadfence();");
-    wpk_c_line(&k->text, "__syncthreads();");
-    wpk_c_line(&k->text, "if (threadIdx.x == 0)");
-    wpk_c_line(&k->text,
-               "    ticket[0] = atomicInc(&tickets[(i32)blockIdx.x %% %" PRId64 "], %" PRId64 "u);",
-               k->launch->tiles, k->launch->parts - 1);
-    wpk_c_line(&k->text, "__syncthreads();");
-    wpk_c_line(&k->text, "if (ticket[0] != %" PRId64 "u)", k->launch->parts - 1);
-    wpk_c_line(&k->text, "    return;");
-    wpk_c_line(&k->text, "__threadfence();");
 }
 
 void wpk_cuda_join_parts(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d)
@@ -98,7 +77,17 @@ void wpk_cuda_join_parts(struct wpk_c_kernel *k, const struct wpk_cuda_definitio
     wpk_c_put(&k->text, ");\n");
     leave_part(k, d->stage->output, cells, owners);
     wpk_c_close(&k->text);
-    take_ticket(k);
+    /* The block's ticket, which all of its threads see: the last one goes on. */
+    wpk_c_line(&k->text, "__threadfence();");
+    wpk_c_line(&k->text, "__syncthreads();");
+    wpk_c_line(&k->text, "if (threadIdx.x == 0)");
+    wpk_c_line(&k->text,
+               "    ticket[0] = atomicInc(&tickets[(i32)blockIdx.x %% %" PRId64 "], %" PRId64 "u);",
+               k->launch->tiles, k->launch->parts - 1);
+    wpk_c_line(&k->text, "__syncthreads();");
+    wpk_c_line(&k->text, "if (ticket[0] != %" PRId64 "u)", k->launch->parts - 1);
+    wpk_c_line(&k->text, "    return;");
+    wpk_c_line(&k->text, "__threadfence();");
     wpk_c_open(&k->text);
     wpk_c_indent(&k->text);
     wpk_c_put(&k->text,

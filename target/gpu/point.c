@@ -125,22 +125,6 @@ static bool print_together(struct wpk_c_kernel *k, const struct wpk_cuda_definit
     return true;
 }
 
-/* Print the terms of four neighbours, which have no guards, with their loads before them. */
-static void print_four(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d, int axis,
-                       const struct wpk_cuda_iteration *space)
-{
-    struct wpk_form at[WPK_AXES_MAX];
-    memcpy(at, space->at, sizeof(at));
-    wpk_c_open(&k->text);
-    wpk_cuda_begin_fetch(k, d, axis, at);
-    for (int lane = 0; lane < WPK_CUDA_VECTOR; lane++) {
-        wpk_c_print_point(k, d->stage, d->update, at);
-        at[axis].constant++;
-    }
-    wpk_cuda_end_fetch(k);
-    wpk_c_close(&k->text);
-}
-
 void wpk_cuda_print_lanes(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d, int i,
                           const struct wpk_cuda_iteration *space)
 {
@@ -156,7 +140,18 @@ void wpk_cuda_print_lanes(struct wpk_c_kernel *k, const struct wpk_cuda_definiti
     bool four = lanes == WPK_CUDA_VECTOR && are_guards_whole(k, space, axis, lanes);
     if (four && d->update && d->own) {
         put_guards(k, d, space);
-        print_four(k, d, axis, inner);
+        /* Print the terms of four neighbours, which have no guards, with their loads before
+         * them. */
+        struct wpk_form at[WPK_AXES_MAX];
+        memcpy(at, inner->at, sizeof(at));
+        wpk_c_open(&k->text);
+        wpk_cuda_begin_fetch(k, d, axis, at);
+        for (int lane = 0; lane < WPK_CUDA_VECTOR; lane++) {
+            wpk_c_print_point(k, d->stage, d->update, at);
+            at[axis].constant++;
+        }
+        wpk_cuda_end_fetch(k);
+        wpk_c_close(&k->text);
     } else if (!four || d->update ||
                (!print_move(k, d, axis, inner) && !print_together(k, d, axis, inner))) {
         for (int64_t lane = 0; lane < lanes; lane++) {

@@ -43,19 +43,6 @@ static int kind_of(const struct wpk_c_kernel *k, int t)
     return role == WPK_ROLE_OUTPUT ? 1 : role == WPK_ROLE_LITERAL ? -1 : 0;
 }
 
-static void find_arguments(const struct wpk_c_kernel *k, struct wpk_cuda_plan *plan)
-{
-    plan->argument_count = 0;
-    for (int kind = 0; kind <= 2; kind++) {
-        for (int t = 0; t < k->program->tensor_count; t++) {
-            if (kind_of(k, t) == kind) {
-                plan->dtype[plan->argument_count] = k->program->tensors[t].dtype;
-                plan->argument[plan->argument_count++] = t;
-            }
-        }
-    }
-}
-
 static void check_tensors(struct wpk_c_kernel *k)
 {
     for (int t = 0; t < k->program->tensor_count; t++) {
@@ -71,17 +58,6 @@ static void check_tensors(struct wpk_c_kernel *k)
         }
         if (elements > THREAD_INDEX_MAX) {
             wpk_c_refuse(k, "a tensor has more elements than an index of 32 bits counts");
-        }
-    }
-}
-
-/* Literals are tables of the module. Most loads of them do not read those: a load whose indices are
- * numbers is a number. */
-static void put_literals(struct wpk_c_kernel *k, struct wpk_buf *out)
-{
-    for (int t = 0; t < k->program->tensor_count; t++) {
-        if (k->program->tensors[t].role == WPK_ROLE_LITERAL) {
-            wpk_c_storage_put_literal(k, t, "static __constant__ const", out);
         }
     }
 }
@@ -304,7 +280,16 @@ static void print_pass(struct printer *p)
 static void print(struct printer *p)
 {
     struct wpk_c_kernel *k = p->k;
-    find_arguments(k, p->plan);
+    struct wpk_cuda_plan *plan = p->plan;
+    plan->argument_count = 0;
+    for (int kind = 0; kind <= 2; kind++) {
+        for (int t = 0; t < k->program->tensor_count; t++) {
+            if (kind_of(k, t) == kind) {
+                plan->dtype[plan->argument_count] = k->program->tensors[t].dtype;
+                plan->argument[plan->argument_count++] = t;
+            }
+        }
+    }
     check_tensors(k);
     k->surveying = true;
     print_pass(p);
@@ -338,7 +323,13 @@ static wpk_err print_kernel(struct wpk_c_kernel *k, bool can_async, struct wpk_c
         err = WPK_EUNSUPPORTED;
     } else {
         wpk_cuda_put_prologue(k, out);
-        put_literals(k, out);
+        /* Literals are tables of the module. Most loads of them do not read those: a load whose
+         * indices are numbers is a number. */
+        for (int t = 0; t < k->program->tensor_count; t++) {
+            if (k->program->tensors[t].role == WPK_ROLE_LITERAL) {
+                wpk_c_storage_put_literal(k, t, "static __constant__ const", out);
+            }
+        }
         wpk_buf_append(out, p->module.data, p->module.size);
         err = wpk_buf_status(&p->module);
         err = err == WPK_OK ? wpk_buf_status(out) : err;

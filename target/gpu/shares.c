@@ -238,20 +238,6 @@ static void take_in_order(struct wpk_c_kernel *k, const struct wpk_cuda_definiti
     wpk_c_close(&k->text);
 }
 
-/* All lanes of a warp have one element: each takes what one warp left. */
-static void take_by_lanes(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d,
-                          int64_t apart, int64_t cells)
-{
-    int64_t owners = wpk_cuda_owners(d);
-    struct wpk_form at = owner_of(k, d);
-    struct wpk_form lane = wpk_form_atom(wpk_cuda_part(k, 1, apart), owners);
-    at = wpk_form_add(&k->forms, &at, &lane, 1);
-    take(k, d->stage->output, &at, cells, owners * apart);
-    for (int64_t distance = apart / 2; distance > 0; distance /= 2) {
-        exchange(k, d->stage, cells, distance);
-    }
-}
-
 static void join_warps(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d,
                        const struct sharing *sharing, int64_t cells)
 {
@@ -269,7 +255,15 @@ static void join_warps(struct wpk_c_kernel *k, const struct wpk_cuda_definition 
     wpk_cuda_put_barrier(k);
     k->launch->wrote = true;
     if (whole && is_power_of_two(apart) && apart <= WPK_CUDA_WARP) {
-        take_by_lanes(k, d, apart, cells);
+        /* All lanes of a warp have one element: each takes what one warp left. */
+        int64_t owners = wpk_cuda_owners(d);
+        struct wpk_form at = owner_of(k, d);
+        struct wpk_form lane = wpk_form_atom(wpk_cuda_part(k, 1, apart), owners);
+        at = wpk_form_add(&k->forms, &at, &lane, 1);
+        take(k, d->stage->output, &at, cells, owners * apart);
+        for (int64_t distance = apart / 2; distance > 0; distance /= 2) {
+            exchange(k, d->stage, cells, distance);
+        }
     } else {
         take_in_order(k, d, apart, cells);
     }

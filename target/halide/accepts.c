@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "target/halide/accepts.h"
+#include "target/halide/halide.h"
 
 #include "target/gpu/print.h"
 

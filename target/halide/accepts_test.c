@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nests of blocks and threads that Halide's back ends refuse, with the word at fault.
  * tests/halide_cuda.c runs those that it accepts. */
-#include "target/halide/accepts.h"
+#include "target/halide/halide.h"
 
 #include "target/codegen.h"
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "target/halide/accepts.h"
-
 #include "target/gpu/build.h"
 #include "target/gpu/print.h"
 #include "target/halide/halide.h"
@@ -19,15 +17,6 @@ static wpk_err check_registers(const struct wpk_schedule *schedule, const char *
     return err;
 }
 
-/* Where loops are unrolled whose iterations are not as many everywhere, the most are computed. */
-static void bound(struct wpk_nest *nest)
-{
-    for (int e = 0; e < nest->entry_count; e++) {
-        nest->entry[e].bounded =
-            nest->entry[e].bounded || !wpk_halide_is_cut(nest, &nest->entry[e]);
-    }
-}
-
 wpk_err wpk_halide_cuda_compile(const struct wpk_schedule *schedule, const char *symbol,
                                 struct wpk_launch_plan *plan, struct wpk_buf *ptx,
                                 struct wpk_diag *diag)
@@ -40,7 +29,12 @@ wpk_err wpk_halide_cuda_compile(const struct wpk_schedule *schedule, const char 
         *bounded = *schedule;
         *nest = *schedule->nest;
         bounded->nest = nest;
-        bound(nest);
+        /* Where loops are unrolled whose iterations are not as many everywhere, the most are
+         * computed. */
+        for (int e = 0; e < nest->entry_count; e++) {
+            nest->entry[e].bounded =
+                nest->entry[e].bounded || !wpk_halide_is_cut(nest, &nest->entry[e]);
+        }
         err = wpk_halide_launches(bounded, symbol, plan, ptx, diag);
     }
     free(nest);

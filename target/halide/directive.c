@@ -225,21 +225,6 @@ static void emit_reorder(struct draft *draft)
     }
 }
 
-static void emit_binding(struct draft *draft, int i)
-{
-    const struct wpk_nest_loop *loop = wpk_nest_at(draft->nest, draft->loops, i);
-    char name[WPK_LOOP_NAME_MAX];
-    name_loop(draft->nest, draft->entry, draft->loops, i, name);
-    if (loop->whole) {
-        emit_loop(draft, WPK_DIRECTIVE_NO_PARTITION, name, 0);
-    }
-    if (loop->binding == WPK_BIND_LANES) {
-        emit_loop(draft, WPK_DIRECTIVE_VECTORIZE, name, 0);
-    } else if (loop->binding == WPK_BIND_UNROLL) {
-        emit_loop(draft, WPK_DIRECTIVE_UNROLL, name, 0);
-    }
-}
-
 /* Loops of these bindings run as one. */
 static const struct {
     enum wpk_directive_kind kind;
@@ -386,7 +371,17 @@ static void emit_definition(struct draft *draft, bool update)
         (void)emit(draft, WPK_DIRECTIVE_ATOMIC);
     }
     for (int i = draft->loops->count - 1; i >= 0; i--) {
-        emit_binding(draft, i);
+        const struct wpk_nest_loop *loop = wpk_nest_at(draft->nest, draft->loops, i);
+        char name[WPK_LOOP_NAME_MAX];
+        name_loop(draft->nest, draft->entry, draft->loops, i, name);
+        if (loop->whole) {
+            emit_loop(draft, WPK_DIRECTIVE_NO_PARTITION, name, 0);
+        }
+        if (loop->binding == WPK_BIND_LANES) {
+            emit_loop(draft, WPK_DIRECTIVE_VECTORIZE, name, 0);
+        } else if (loop->binding == WPK_BIND_UNROLL) {
+            emit_loop(draft, WPK_DIRECTIVE_UNROLL, name, 0);
+        }
     }
     int last = is_linear(draft, entry, update) ? WPK_BIND_THREAD_Z : WPK_BIND_THREAD_X;
     for (int b = WPK_BIND_PARALLEL; b <= last; b++) {

@@ -8,7 +8,6 @@
 
 #include "target/halide/halide.h"
 
-#include "nest/inside.h"
 #include "nest/reach.h"
 #include "nest/target.h"
 #include "schema/convert.h"

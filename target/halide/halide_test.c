@@ -7,7 +7,7 @@
 #include "common/fs.h"
 #include "ir/notation/notation.h"
 #include "search/space.h"
-#include "target/lower.h"
+#include "target/codegen.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

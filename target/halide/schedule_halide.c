@@ -4,7 +4,7 @@
 #include "target/halide/schedule_halide.h"
 
 #include "nest/expand.h"
-#include "nest/inside.h"
+#include "nest/reach.h"
 #include "nest/target.h"
 
 #include <inttypes.h>
@@ -28,27 +28,6 @@ static void declare_variable(struct wpk_halide_writer *w, const char *name)
         char known[WPK_LOOP_NAME_MAX];
         wpk_buf_printf(w->out, "(\"%s\")", wpk_halide_loop_name(name, known));
     }
-}
-
-/* Every loop that is not a reduction's. */
-static void declare_variables(struct wpk_halide_writer *w)
-{
-    for (int s = 0; s < w->program->stage_count; s++) {
-        for (int a = 0; a < w->program->stages[s].rank; a++) {
-            declare_variable(w, w->program->stages[s].axes[a].name);
-        }
-    }
-    for (int i = 0; i < w->directives.count; i++) {
-        const struct wpk_directive *d = &w->directives.item[i];
-        bool makes = d->kind == WPK_DIRECTIVE_SPLIT || d->kind == WPK_DIRECTIVE_FUSE;
-        for (int k = 0; k < d->loop_count && makes; k++) {
-            if (!d->update ||
-                !wpk_halide_is_reduction_loop(w, &w->program->stages[d->stage], d->loop[k])) {
-                declare_variable(w, d->loop[k]);
-            }
-        }
-    }
-    wpk_buf_append_text(w->out, w->declared_count > 0 ? ";\n" : "");
 }
 
 static void declare_input(struct wpk_halide_writer *w, const struct wpk_tensor *t)
@@ -94,22 +73,6 @@ static void put_arguments(struct wpk_halide_writer *w, const struct wpk_stage *s
     wpk_buf_append_byte(w->out, ')');
 }
 
-/* The terms that loops `inside` leave out. */
-static void put_borders(struct wpk_halide_writer *w, const struct wpk_stage *stage)
-{
-    const struct wpk_nest *nest = w->schedule->nest;
-    struct wpk_nest_border border[WPK_NEST_BORDERS_MAX];
-    int entry = nest->entry_count - 1 - (int)(stage - w->program->stages);
-    int count = wpk_nest_borders(w->program, nest, entry, true, border);
-    for (int b = 0; b < count; b++) {
-        wpk_buf_printf(w->out, "    %s_domain.where(", wpk_halide_stage_name(w, stage));
-        wpk_halide_put_node(w, stage, border[b].index);
-        wpk_buf_printf(w->out, " >= %" PRId64 " && ", border[b].low);
-        wpk_halide_put_node(w, stage, border[b].index);
-        wpk_buf_printf(w->out, " < %" PRId64 ");\n", border[b].high);
-    }
-}
-
 static void define_reduction(struct wpk_halide_writer *w, const struct wpk_stage *stage)
 {
     const char *name = wpk_halide_stage_name(w, stage);
@@ -125,7 +88,18 @@ static void define_reduction(struct wpk_halide_writer *w, const struct wpk_stage
     }
     wpk_buf_append_text(w->out, ";\n");
     wpk_halide_put_shared(w, stage);
-    put_borders(w, stage);
+    /* The terms that loops `inside` leave out. */
+    const struct wpk_nest *nest = w->schedule->nest;
+    struct wpk_nest_border border[WPK_NEST_BORDERS_MAX];
+    int entry = nest->entry_count - 1 - (int)(stage - w->program->stages);
+    int count = wpk_nest_borders(w->program, nest, entry, true, border);
+    for (int b = 0; b < count; b++) {
+        wpk_buf_printf(w->out, "    %s_domain.where(", wpk_halide_stage_name(w, stage));
+        wpk_halide_put_node(w, stage, border[b].index);
+        wpk_buf_printf(w->out, " >= %" PRId64 " && ", border[b].low);
+        wpk_halide_put_node(w, stage, border[b].index);
+        wpk_buf_printf(w->out, " < %" PRId64 ");\n", border[b].high);
+    }
     wpk_buf_append_text(w->out, "    ");
     put_arguments(w, stage);
     wpk_buf_append_text(w->out, " = ");
@@ -323,7 +297,23 @@ static void put_program(struct wpk_halide_writer *w)
             declare_literal(w, tensor);
         }
     }
-    declare_variables(w);
+    /* Every loop that is not a reduction's. */
+    for (int s = 0; s < w->program->stage_count; s++) {
+        for (int a = 0; a < w->program->stages[s].rank; a++) {
+            declare_variable(w, w->program->stages[s].axes[a].name);
+        }
+    }
+    for (int i = 0; i < w->directives.count; i++) {
+        const struct wpk_directive *d = &w->directives.item[i];
+        bool makes = d->kind == WPK_DIRECTIVE_SPLIT || d->kind == WPK_DIRECTIVE_FUSE;
+        for (int k = 0; k < d->loop_count && makes; k++) {
+            if (!d->update ||
+                !wpk_halide_is_reduction_loop(w, &w->program->stages[d->stage], d->loop[k])) {
+                declare_variable(w, d->loop[k]);
+            }
+        }
+    }
+    wpk_buf_append_text(w->out, w->declared_count > 0 ? ";\n" : "");
     for (int s = 0; s < w->program->stage_count; s++) {
         define_stage(w, &w->program->stages[s]);
     }

@@ -213,19 +213,6 @@ static void put_unary(struct wpk_halide_writer *w, const struct wpk_stage *stage
     put_call(w, stage, "", node->arg[0], strict || is_unsigned ? "))" : ")");
 }
 
-/* Halide compares f16 with fast arithmetic: infinities are known by their bits. */
-static void put_is_infinity(struct wpk_halide_writer *w, const struct wpk_stage *stage,
-                            const struct wpk_node *node)
-{
-    const struct wpk_node *infinity = &w->program->nodes[node->arg[1]];
-    size_t bits = 8 * wpk_dtype_size(infinity->dtype);
-    wpk_buf_printf(w->out, "(reinterpret(UInt(%zu), ", bits);
-    put_call(w, stage, "Expr(", node->arg[0], ")");
-    wpk_buf_printf(w->out, ") == reinterpret(UInt(%zu), ", bits);
-    wpk_halide_put_real(w, infinity->dtype, infinity->value);
-    wpk_buf_append_text(w->out, "))");
-}
-
 /* Halide's remainder is never negative (target/halide/expression.cc). */
 static bool floors(const struct wpk_program *program, const struct wpk_node *node)
 {
@@ -234,22 +221,6 @@ static bool floors(const struct wpk_program *program, const struct wpk_node *nod
     bool is_signed =
         !wpk_dtype_is_float(node->dtype) && node->dtype != WPK_U8 && node->dtype != WPK_BOOL;
     return divides && is_signed && !(right->kind == WPK_NODE_LITERAL && right->integer > 0);
-}
-
-static void put_floored(struct wpk_halide_writer *w, const struct wpk_stage *stage,
-                        const struct wpk_node *node)
-{
-    const char *sign = node->op == WPK_BINARY_DIV ? " / " : " % ";
-    put_call(w, stage, "select(", node->arg[1], " < 0 && ");
-    put_call(w, stage, "", node->arg[0], " % ");
-    put_call(w, stage, "", node->arg[1], " != 0, ");
-    put_call(w, stage, "", node->arg[0], sign);
-    put_call(w, stage, "", node->arg[1], node->op == WPK_BINARY_DIV ? " - 1, " : " + ");
-    if (node->op == WPK_BINARY_MOD) {
-        put_call(w, stage, "", node->arg[1], ", ");
-    }
-    put_call(w, stage, "", node->arg[0], sign);
-    put_call(w, stage, "", node->arg[1], ")");
 }
 
 static void put_binary(struct wpk_halide_writer *w, const struct wpk_stage *stage,
@@ -267,11 +238,28 @@ static void put_binary(struct wpk_halide_writer *w, const struct wpk_stage *stag
     const struct wpk_node *right = &w->program->nodes[node->arg[1]];
     if (node->op == WPK_BINARY_EQ && node->strict && right->kind == WPK_NODE_LITERAL &&
         isinf(right->value) && wpk_dtype_size(right->dtype) == 2) {
-        put_is_infinity(w, stage, node);
+        /* Halide compares f16 with fast arithmetic: infinities are known by their bits. */
+        const struct wpk_node *infinity = &w->program->nodes[node->arg[1]];
+        size_t bits = 8 * wpk_dtype_size(infinity->dtype);
+        wpk_buf_printf(w->out, "(reinterpret(UInt(%zu), ", bits);
+        put_call(w, stage, "Expr(", node->arg[0], ")");
+        wpk_buf_printf(w->out, ") == reinterpret(UInt(%zu), ", bits);
+        wpk_halide_put_real(w, infinity->dtype, infinity->value);
+        wpk_buf_append_text(w->out, "))");
         return;
     }
     if (floors(w->program, node)) {
-        put_floored(w, stage, node);
+        const char *sign = node->op == WPK_BINARY_DIV ? " / " : " % ";
+        put_call(w, stage, "select(", node->arg[1], " < 0 && ");
+        put_call(w, stage, "", node->arg[0], " % ");
+        put_call(w, stage, "", node->arg[1], " != 0, ");
+        put_call(w, stage, "", node->arg[0], sign);
+        put_call(w, stage, "", node->arg[1], node->op == WPK_BINARY_DIV ? " - 1, " : " + ");
+        if (node->op == WPK_BINARY_MOD) {
+            put_call(w, stage, "", node->arg[1], ", ");
+        }
+        put_call(w, stage, "", node->arg[0], sign);
+        put_call(w, stage, "", node->arg[1], ")");
         return;
     }
     wpk_buf_append_text(w->out, node->strict ? "strict_float(" : "");

@@ -4,9 +4,8 @@
 #include "target/halide/schedule_halide.h"
 
 #include "ir/notation/notation.h"
-#include "nest/prepare.h"
+#include "nest/schedule.h"
 #include "target/codegen.h"
-#include "target/lower.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

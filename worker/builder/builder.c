@@ -131,16 +131,6 @@ static wpk_err start_child(struct builder *builder, const struct wpk_build_reque
     return WPK_OK;
 }
 
-/* The beginning of the log: the first complaint is the one that matters. */
-static void read_log(int fd, char out[WPK_LOG_MAX])
-{
-    ssize_t size = pread(fd, out, WPK_LOG_MAX - 1, 0);
-    for (ssize_t i = 0; i < size; i++) {
-        out[i] = out[i] == '\0' ? ' ' : out[i];
-    }
-    out[size > 0 ? size : 0] = '\0';
-}
-
 static void append_log(char log[WPK_LOG_MAX], const char *text)
 {
     size_t used = strlen(log);
@@ -173,18 +163,6 @@ static enum wpk_outcome describe_end(const struct child *child, int status, char
     return WPK_OUTCOME_BUILD_ERROR;
 }
 
-/* That a candidate does not build is no news; that it took its process with it is some. */
-static void log_end(const struct child *child, int status, const struct wpk_build_reply *reply)
-{
-    char how[WPK_PROCESS_END_SIZE];
-    bool by_itself = WIFEXITED(status) && !child->timed_out;
-    wpk_process_describe_end(status, how);
-    wpk_log(by_itself ? WPK_LOG_DEBUG : WPK_LOG_INFO, "build_ended",
-            "work=%s pid=%d outcome=%s ms=%" PRIu64 " end=\"%s\" reason=\"%.*s\"", child->work,
-            (int)child->pid, wpk_outcome_name(reply->outcome), reply->build_ns / WPK_NS_PER_MS, how,
-            (int)strcspn(reply->log, "\n"), reply->log);
-}
-
 static void end_child(struct builder *builder, struct child *child)
 {
     int status = 0;
@@ -194,7 +172,12 @@ static void end_child(struct builder *builder, struct child *child)
     kill(-child->pid, SIGKILL);
     char log[WPK_LOG_MAX];
     bool broken = WIFEXITED(status) && WEXITSTATUS(status) == EXIT_MACHINE && !child->timed_out;
-    read_log(child->log, log);
+    /* The beginning of the log: the first complaint is the one that matters. */
+    ssize_t size = pread(child->log, log, WPK_LOG_MAX - 1, 0);
+    for (ssize_t i = 0; i < size; i++) {
+        log[i] = log[i] == '\0' ? ' ' : log[i];
+    }
+    log[size > 0 ? size : 0] = '\0';
     struct wpk_build_reply reply = {
         .id = child->id, .log = log, .build_ns = wpk_clock_ns() - child->started_ns};
     reply.outcome = describe_end(child, status, log);
@@ -202,7 +185,14 @@ static void end_child(struct builder *builder, struct child *child)
         wpk_log(WPK_LOG_WARN, "build_broken", "work=%s reason=\"%.*s\"", child->work,
                 (int)strcspn(log, "\n"), log);
     } else {
-        log_end(child, status, &reply);
+        /* That a candidate does not build is no news; that it took its process with it is some. */
+        char how[WPK_PROCESS_END_SIZE];
+        bool by_itself = WIFEXITED(status) && !child->timed_out;
+        wpk_process_describe_end(status, how);
+        wpk_log(by_itself ? WPK_LOG_DEBUG : WPK_LOG_INFO, "build_ended",
+                "work=%s pid=%d outcome=%s ms=%" PRIu64 " end=\"%s\" reason=\"%.*s\"", child->work,
+                (int)child->pid, wpk_outcome_name(reply.outcome), reply.build_ns / WPK_NS_PER_MS,
+                how, (int)strcspn(reply.log, "\n"), reply.log);
     }
     close(child->fd);
     close(child->log);
@@ -278,27 +268,6 @@ static wpk_err obey_all(struct builder *builder)
     return err == WPK_ENOENT ? WPK_OK : err;
 }
 
-/* Kill what is past its deadline; returns how long the loop may sleep, -1 for ever. */
-static int enforce_deadlines(struct builder *builder)
-{
-    uint64_t now = wpk_clock_ns();
-    uint64_t next = UINT64_MAX;
-    for (int i = 0; i < CHILDREN_MAX; i++) {
-        struct child *child = &builder->children[i];
-        if (child->pid == 0 || child->stopped_ns > 0 || child->timed_out) {
-            continue;
-        }
-        uint64_t deadline = child->started_ns + child->timeout_ns;
-        if (now >= deadline) {
-            child->timed_out = true;
-            wpk_process_signal(child->pid, SIGKILL);
-        } else if (deadline - now < next) {
-            next = deadline - now;
-        }
-    }
-    return next == UINT64_MAX ? -1 : (int)(next / WPK_NS_PER_MS) + 1;
-}
-
 int wpk_builder_serve(const struct wpk_builder_options *options)
 {
     static struct builder builder;
@@ -308,7 +277,23 @@ int wpk_builder_serve(const struct wpk_builder_options *options)
     wpk_process_core_count(); /* look before anything is pinned */
     wpk_err err = WPK_ENGINE_SEND(&builder.channel, .kind = WPK_ENGINE_MESSAGE_READY);
     while (err == WPK_OK) {
-        int timeout_ms = enforce_deadlines(&builder);
+        /* Kill what is past its deadline; returns how long the loop may sleep, -1 for ever. */
+        uint64_t now = wpk_clock_ns();
+        uint64_t next = UINT64_MAX;
+        for (int i = 0; i < CHILDREN_MAX; i++) {
+            struct child *child = &builder.children[i];
+            if (child->pid == 0 || child->stopped_ns > 0 || child->timed_out) {
+                continue;
+            }
+            uint64_t deadline = child->started_ns + child->timeout_ns;
+            if (now >= deadline) {
+                child->timed_out = true;
+                wpk_process_signal(child->pid, SIGKILL);
+            } else if (deadline - now < next) {
+                next = deadline - now;
+            }
+        }
+        int timeout_ms = next == UINT64_MAX ? -1 : (int)(next / WPK_NS_PER_MS) + 1;
         struct pollfd polled[1 + CHILDREN_MAX] = {{.fd = builder.channel.fd, .events = POLLIN}};
         struct child *owner[1 + CHILDREN_MAX] = {NULL};
         nfds_t count = 1;

@@ -14,14 +14,13 @@
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "ir/notation/notation.h"
-#include "nest/prepare.h"
+#include "nest/schedule.h"
 #include "runtime/kernel/manifest.h"
 #include "runtime/kernel/trust.h"
 #include "runtime/link.h"
 #include "schema/device.h"
 #include "target/c/compiler.h"
 #include "target/codegen.h"
-#include "target/emit.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -37,24 +36,6 @@
 static wpk_err of_schedule(wpk_err err)
 {
     return err == WPK_ENOSPC ? WPK_ERANGE : err;
-}
-
-static wpk_err read_schedule(struct wpk_schedule *out, struct wpk_diag *diag)
-{
-    struct wpk_buf text = {0};
-    wpk_err err = wpk_fs_read("schedule", SCHEDULE_SIZE_MAX, &text, diag);
-    if (err == WPK_OK) {
-        err = of_schedule(wpk_schedule_parse(wpk_buf_text(&text), out, diag));
-    }
-    wpk_buf_fini(&text);
-    if (err != WPK_OK) {
-        return err;
-    }
-    err = of_schedule(wpk_codegen_check(out, diag));
-    if (err != WPK_OK) {
-        wpk_schedule_fini(out);
-    }
-    return err;
 }
 
 /* Each build looks again for what compiles it: the worker offers the version that it found when it
@@ -189,8 +170,18 @@ static wpk_err link_kernel(const struct wpk_builder_options *options, enum wpk_l
 static wpk_err build(const struct wpk_builder_options *options, struct wpk_diag *diag)
 {
     static struct wpk_schedule schedule; /* large */
-    wpk_err err = read_schedule(&schedule, diag);
+    struct wpk_buf text = {0};
+    wpk_err err = wpk_fs_read("schedule", SCHEDULE_SIZE_MAX, &text, diag);
+    if (err == WPK_OK) {
+        err = of_schedule(wpk_schedule_parse(wpk_buf_text(&text), &schedule, diag));
+    }
+    wpk_buf_fini(&text);
     if (err != WPK_OK) {
+        return err;
+    }
+    err = of_schedule(wpk_codegen_check(&schedule, diag));
+    if (err != WPK_OK) {
+        wpk_schedule_fini(&schedule);
         return err;
     }
     err = check_version(&schedule, diag);

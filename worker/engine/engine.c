@@ -33,18 +33,6 @@ uint64_t wpk_engine_running(const struct wpk_engine *engine)
 
 /* ---- life */
 
-static wpk_err make_directories(struct wpk_engine *engine, struct wpk_diag *diag)
-{
-    char path[WPK_ENGINE_PATH_MAX];
-    wpk_engine_path(engine, path, "build", NULL); /* left by one who was killed */
-    wpk_err err = wpk_fs_remove_tree(path, diag);
-    for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]) && err == WPK_OK; i++) {
-        wpk_engine_path(engine, path, directories[i], NULL);
-        err = wpk_fs_make_dirs(path, diag);
-    }
-    return err;
-}
-
 static wpk_err set_up(struct wpk_engine *engine, const struct wpk_engine_options *options,
                       struct wpk_diag *diag)
 {
@@ -59,7 +47,13 @@ static wpk_err set_up(struct wpk_engine *engine, const struct wpk_engine_options
     if (engine->epoll < 0) {
         return WPK_ESYSTEM;
     }
-    wpk_err err = make_directories(engine, diag);
+    char path[WPK_ENGINE_PATH_MAX];
+    wpk_engine_path(engine, path, "build", NULL); /* left by one who was killed */
+    wpk_err err = wpk_fs_remove_tree(path, diag);
+    for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]) && err == WPK_OK; i++) {
+        wpk_engine_path(engine, path, directories[i], NULL);
+        err = wpk_fs_make_dirs(path, diag);
+    }
     if (err == WPK_OK && options->trace_path != NULL) {
         err = wpk_trace_open(&engine->trace, options->trace_path);
     }
@@ -70,28 +64,6 @@ static wpk_err set_up(struct wpk_engine *engine, const struct wpk_engine_options
         err = wpk_engine_start_runner(engine, diag);
     }
     return err;
-}
-
-static struct wpk_engine_options complete(const struct wpk_engine_options *options, int core_count)
-{
-    struct wpk_engine_options full = *options;
-    full.build_timeout_ms =
-        options->build_timeout_ms ? options->build_timeout_ms : BUILD_TIMEOUT_MS_DEFAULT;
-    full.run_timeout_ms =
-        options->run_timeout_ms ? options->run_timeout_ms : RUN_TIMEOUT_MS_DEFAULT;
-    full.memory_bytes_max =
-        options->memory_bytes_max ? options->memory_bytes_max : MEMORY_BYTES_DEFAULT;
-    full.run_memory_bytes_max = full.memory_bytes_max;
-    if (wpk_device_is_emulated(&options->device) && options->run_timeout_ms == 0) {
-        full.run_timeout_ms *= EMULATED_TIMES;
-    }
-    if (wpk_device_is_cuda(&options->device)) {
-        full.run_memory_bytes_max = 0; /* drivers reserve terabytes of addresses */
-    }
-    if (full.builder_count <= 0 || full.builder_count > core_count) {
-        full.builder_count = core_count;
-    }
-    return full;
 }
 
 /* Engines of one machine that time on one device have one lock. Of a GPU the instance's last part
@@ -116,7 +88,24 @@ wpk_err wpk_engine_open(const struct wpk_engine_options *options, struct wpk_eng
     engine->builder.process.channel.fd = -1;
     engine->runner.process.channel.fd = -1;
     engine->core_count = wpk_process_core_count();
-    engine->options = complete(options, engine->core_count);
+    struct wpk_engine_options *full = &engine->options;
+    *full = *options;
+    full->build_timeout_ms =
+        options->build_timeout_ms ? options->build_timeout_ms : BUILD_TIMEOUT_MS_DEFAULT;
+    full->run_timeout_ms =
+        options->run_timeout_ms ? options->run_timeout_ms : RUN_TIMEOUT_MS_DEFAULT;
+    full->memory_bytes_max =
+        options->memory_bytes_max ? options->memory_bytes_max : MEMORY_BYTES_DEFAULT;
+    full->run_memory_bytes_max = full->memory_bytes_max;
+    if (wpk_device_is_emulated(&options->device) && options->run_timeout_ms == 0) {
+        full->run_timeout_ms *= EMULATED_TIMES;
+    }
+    if (wpk_device_is_cuda(&options->device)) {
+        full->run_memory_bytes_max = 0; /* drivers reserve terabytes of addresses */
+    }
+    if (full->builder_count <= 0 || full->builder_count > engine->core_count) {
+        full->builder_count = engine->core_count;
+    }
     wpk_device_lock_init(&engine->device, lock_name(&engine->options.device));
     engine->slot_count = engine->options.builder_count;
     wpk_planner_init(&engine->planner, &options->device);
@@ -164,11 +153,6 @@ const struct wpk_diag *wpk_engine_failure(const struct wpk_engine *engine)
 
 /* ---- putting and planning */
 
-static char *copy_text(const char *text)
-{
-    return text != NULL ? strdup(text) : NULL;
-}
-
 static bool copy_trial(struct wpk_trial_state *state, const struct wpk_trial *trial)
 {
     const char *work = trial->work != NULL ? trial->work : "-";
@@ -183,7 +167,7 @@ static bool copy_trial(struct wpk_trial_state *state, const struct wpk_trial *tr
         state->trial.target = &state->target;
     }
     for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
-        state->text[i] = copy_text(given[i]);
+        state->text[i] = given[i] != NULL ? strdup(given[i]) : NULL;
         *kept[i] = state->text[i];
         if (given[i] != NULL && state->text[i] == NULL) {
             return false;
@@ -193,14 +177,9 @@ static bool copy_trial(struct wpk_trial_state *state, const struct wpk_trial *tr
     return true;
 }
 
-static bool is_built_by_us(const struct wpk_trial *trial)
-{
-    return wpk_codegen_of(trial->provider) != NULL && trial->artifact == NULL;
-}
-
 static bool is_done_here(const struct wpk_engine *engine, const struct wpk_trial *trial)
 {
-    bool builds = is_built_by_us(trial);
+    bool builds = wpk_codegen_of(trial->provider) != NULL && trial->artifact == NULL;
     bool runs = !trial->build_only;
     return !(builds && engine->options.builds_not) && !(runs && engine->options.runs_not) &&
            (builds || runs);

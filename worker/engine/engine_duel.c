@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static wpk_err check(const struct wpk_engine *engine, const struct wpk_duel *duel,
-                     struct wpk_diag *diag)
+wpk_err wpk_engine_duel_begin(struct wpk_engine *engine, const struct wpk_duel *duel,
+                              struct wpk_diag *diag)
 {
     WPK_ASSERT(duel->count > 0 && duel->count <= WPK_DUEL_MAX);
     WPK_ASSERT(duel->round_count > 0 && duel->round_count <= WPK_SAMPLES_MAX);
@@ -25,13 +25,7 @@ static wpk_err check(const struct wpk_engine *engine, const struct wpk_duel *due
         wpk_diag_set(diag, WPK_ENGINE_TOO_MANY_THREADS, duel->policy->threads, engine->core_count);
         return WPK_EUNSUPPORTED;
     }
-    return engine->err;
-}
-
-wpk_err wpk_engine_duel_begin(struct wpk_engine *engine, const struct wpk_duel *duel,
-                              struct wpk_diag *diag)
-{
-    wpk_err err = check(engine, duel, diag);
+    wpk_err err = engine->err;
     if (err != WPK_OK) {
         return err;
     }

@@ -33,26 +33,6 @@ static void copy_record(const struct wpk_record *from, struct wpk_record *to)
     to->recipe = copy_text(from->recipe);
 }
 
-static void identify(struct wpk_trial_state *trial)
-{
-    const struct wpk_policy *policy = &trial->trial.policy;
-    char text[256];
-    int size = snprintf(
-        text, sizeof(text), "%s %s %d %d %llu %d %a %a %d %d", trial->planned.schedule_sha256,
-        trial->trial.layouts, policy->threads, (int)policy->conditions,
-        (unsigned long long)policy->time_ns_min, policy->sample_count, policy->race_ratio,
-        trial->trial.accuracy.times_direct, trial->trial.build_only, trial->trial.final);
-    WPK_ASSERT(size > 0 && (size_t)size < sizeof(text));
-    struct wpk_crypto_hash hash;
-    wpk_crypto_hash_init(&hash);
-    wpk_crypto_hash_add(&hash, text, (size_t)size);
-    if (trial->trial.anchor != NULL) {
-        wpk_crypto_hash_add(&hash, trial->trial.anchor, strlen(trial->trial.anchor));
-    }
-    wpk_crypto_hash_add(&hash, trial->trial.op, strlen(trial->trial.op));
-    wpk_crypto_hash_finish_hex(&hash, trial->identity);
-}
-
 /* A race's loser stopped early and its object was thrown away: that serves where it would lose
  * again, not where it might win. */
 static bool answers_for(const struct wpk_record *record, const struct wpk_trial_state *trial)
@@ -107,7 +87,22 @@ static void answer_from_memory(struct wpk_engine *engine, struct wpk_trial_state
 
 void wpk_engine_recall(struct wpk_engine *engine, struct wpk_trial_state *trial)
 {
-    identify(trial);
+    const struct wpk_policy *policy = &trial->trial.policy;
+    char text[256];
+    int size = snprintf(
+        text, sizeof(text), "%s %s %d %d %llu %d %a %a %d %d", trial->planned.schedule_sha256,
+        trial->trial.layouts, policy->threads, (int)policy->conditions,
+        (unsigned long long)policy->time_ns_min, policy->sample_count, policy->race_ratio,
+        trial->trial.accuracy.times_direct, trial->trial.build_only, trial->trial.final);
+    WPK_ASSERT(size > 0 && (size_t)size < sizeof(text));
+    struct wpk_crypto_hash hash;
+    wpk_crypto_hash_init(&hash);
+    wpk_crypto_hash_add(&hash, text, (size_t)size);
+    if (trial->trial.anchor != NULL) {
+        wpk_crypto_hash_add(&hash, trial->trial.anchor, strlen(trial->trial.anchor));
+    }
+    wpk_crypto_hash_add(&hash, trial->trial.op, strlen(trial->trial.op));
+    wpk_crypto_hash_finish_hex(&hash, trial->identity);
     const struct wpk_record *known = recall(engine, trial);
     const struct wpk_trial_state *twin = known == NULL ? find_twin(engine, trial) : NULL;
     if (known != NULL) {

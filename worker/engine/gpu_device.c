@@ -196,25 +196,6 @@ static wpk_err check_architecture(const char *architecture, struct wpk_diag *dia
     return err;
 }
 
-static bool check_builder(const char *architecture)
-{
-    struct wpk_diag diag = {0};
-    bool builds = check_architecture(architecture, &diag) == WPK_OK;
-    printf("%-11s %s%s\n", "builds for", builds ? "" : "none: ", builds ? architecture : diag.text);
-    return builds;
-}
-
-/* Ranks of first candidates depend on them, verified results and times do not. */
-static void print_rates(const struct wpk_device *device)
-{
-    struct wpk_cuda_machine machine;
-    wpk_cuda_machine(device->cuda.capability, device->cuda.sm_count, &machine);
-    printf("%-11s %s%s\n", "rates", machine.rates_of,
-           machine.rates_known
-               ? ""
-               : ": those of this architecture are not known, and first candidates may be poor");
-}
-
 bool wpk_gpu_device_check(const struct wpk_gpu_wanted *wanted)
 {
     const struct wpk_cuda_driver *driver = NULL;
@@ -223,7 +204,10 @@ bool wpk_gpu_device_check(const struct wpk_gpu_wanted *wanted)
     char class[2 * WPK_DEVICE_TEXT_MAX], clocks[CLOCKS_TEXT_MAX];
     bool compiles = print_compilers();
     if (wanted->architecture != NULL) {
-        return check_builder(wanted->architecture);
+        bool builds = check_architecture(wanted->architecture, &diag) == WPK_OK;
+        printf("%-11s %s%s\n", "builds for",
+               builds ? "" : "none: ", builds ? wanted->architecture : diag.text);
+        return builds;
     }
     wpk_err err = open_driver(wanted, &driver, &diag);
     print_vendors(wanted);
@@ -240,7 +224,13 @@ bool wpk_gpu_device_check(const struct wpk_gpu_wanted *wanted)
     wpk_device_class(&device, class, sizeof(class));
     printf("%-11s %s, %s, %lld MiB\n", "device", class, device.instance,
            (long long)device.cuda.memory_bytes >> 20);
-    print_rates(&device);
+    /* Ranks of first candidates depend on them, verified results and times do not. */
+    struct wpk_cuda_machine machine;
+    wpk_cuda_machine(device.cuda.capability, device.cuda.sm_count, &machine);
+    printf("%-11s %s%s\n", "rates", machine.rates_of,
+           machine.rates_known
+               ? ""
+               : ": those of this architecture are not known, and first candidates may be poor");
     wpk_nvml_describe(is_emulated(wanted), clocks, sizeof(clocks));
     printf("%-11s %s\n", "clocks", clocks);
     if (!compiles) {

@@ -69,19 +69,6 @@ static wpk_err list_boundary(const struct wpk_schedule *schedule, struct wpk_man
     return err;
 }
 
-static wpk_err list_prepared(const struct wpk_schedule *schedule, struct wpk_manifest *out)
-{
-    const struct wpk_program *prepare = &schedule->prepare;
-    wpk_err err = WPK_OK;
-    for (int i = 0; i < prepare->tensor_count && err == WPK_OK; i++) {
-        if (prepare->tensors[i].role == WPK_ROLE_OUTPUT) {
-            struct wpk_tensor_type type = type_of(&prepare->tensors[i]);
-            err = add_tensor(out->prepared, &out->prepared_count, prepare->tensors[i].name, &type);
-        }
-    }
-    return err;
-}
-
 /* Arguments in the order of target/halide/halide.h: what is read, then what is written. */
 static wpk_err list_arguments(const struct wpk_program *program, char (*names)[WPK_NAME_MAX],
                               int *count)
@@ -111,21 +98,6 @@ static const struct wpk_tensor_type *boundary_type(const struct wpk_schedule *sc
         }
     }
     return NULL;
-}
-
-/* In C the two pointers are not `restrict` then (target/c/storage.c). Halide tells LLVM that
- * buffers are apart, but marks no load as invariant: a load of an element is not repeated after the
- * store that depends on it. */
-static void fill_in_place(const struct wpk_schedule *schedule, struct wpk_manifest *out)
-{
-    int tensor = out->needs.cuda ? -1 : wpk_nest_in_place(schedule->nest);
-    const char *name = tensor >= 0 ? schedule->main.tensors[tensor].name : "";
-    const struct wpk_tensor_type *input = boundary_type(schedule, name);
-
-    if (input != NULL && out->output_count == 1 &&
-        wpk_tensor_type_equal(input, &out->outputs[0].type)) {
-        memcpy(out->in_place, name, strlen(name) + 1);
-    }
 }
 
 /* Indices are given, and their bounds are those of the whole program. */
@@ -162,9 +134,25 @@ static wpk_err fill(const struct wpk_package *package, struct wpk_manifest *out)
     out->threads = schedule->threads;
     wpk_err err = list_boundary(schedule, out);
     if (err == WPK_OK) {
-        fill_in_place(schedule, out);
+        /* In C the two pointers are not `restrict` then (target/c/storage.c). Halide tells LLVM
+         * that buffers are apart, but marks no load as invariant: a load of an element is not
+         * repeated after the store that depends on it. */
+        int tensor = out->needs.cuda ? -1 : wpk_nest_in_place(schedule->nest);
+        const char *name = tensor >= 0 ? schedule->main.tensors[tensor].name : "";
+        const struct wpk_tensor_type *input = boundary_type(schedule, name);
+        if (input != NULL && out->output_count == 1 &&
+            wpk_tensor_type_equal(input, &out->outputs[0].type)) {
+            memcpy(out->in_place, name, strlen(name) + 1);
+        }
         fill_indices(&schedule->program, out);
-        err = list_prepared(schedule, out);
+        const struct wpk_program *prepare = &schedule->prepare;
+        for (int i = 0; i < prepare->tensor_count && err == WPK_OK; i++) {
+            if (prepare->tensors[i].role == WPK_ROLE_OUTPUT) {
+                struct wpk_tensor_type type = type_of(&prepare->tensors[i]);
+                err = add_tensor(out->prepared, &out->prepared_count, prepare->tensors[i].name,
+                                 &type);
+            }
+        }
     }
     if (err == WPK_OK) {
         err = list_arguments(&schedule->main, out->main, &out->main_count);

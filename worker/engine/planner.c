@@ -3,7 +3,6 @@
 
 #include "ir/notation/notation.h"
 #include "target/codegen.h"
-#include "target/lower.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,9 +50,11 @@ static void add_device(struct wpk_crypto_hash *hash, const struct wpk_device *de
     wpk_crypto_hash_add(hash, numbers, sizeof(numbers));
 }
 
-static void make_key(const struct wpk_planner_request *request, const struct wpk_device *device,
-                     char out[WPK_SHA256_HEX_SIZE])
+wpk_err wpk_planner_open(struct wpk_planner *planner, const struct wpk_planner_request *request,
+                         struct wpk_planner_entry **out, struct wpk_diag *diag)
 {
+    char key[WPK_SHA256_HEX_SIZE];
+    const struct wpk_device *device = request->device != NULL ? request->device : &planner->device;
     struct wpk_crypto_hash hash;
     wpk_crypto_hash_init(&hash);
     wpk_crypto_hash_add(&hash, request->op, strlen(request->op) + 1);
@@ -62,15 +63,7 @@ static void make_key(const struct wpk_planner_request *request, const struct wpk
     bool plain = request->plain > 0;
     wpk_crypto_hash_add(&hash, &plain, sizeof(plain));
     add_device(&hash, device);
-    wpk_crypto_hash_finish_hex(&hash, out);
-}
-
-wpk_err wpk_planner_open(struct wpk_planner *planner, const struct wpk_planner_request *request,
-                         struct wpk_planner_entry **out, struct wpk_diag *diag)
-{
-    char key[WPK_SHA256_HEX_SIZE];
-    const struct wpk_device *device = request->device != NULL ? request->device : &planner->device;
-    make_key(request, device, key);
+    wpk_crypto_hash_finish_hex(&hash, key);
     struct wpk_planner_entry *oldest = &planner->entries[0];
     for (int i = 0; i < WPK_PLANNER_MAX; i++) {
         struct wpk_planner_entry *entry = &planner->entries[i];

@@ -5,7 +5,7 @@
 #define WPK_WORKER_ENGINE_PLANNER_H
 
 #include "common/crypto.h"
-#include "ir/canonical/fingerprint.h"
+#include "ir/canonical/canonical.h"
 #include "nest/schedule.h"
 #include "schema/device.h"
 #include "search/space.h"

@@ -2,6 +2,8 @@
 /* Functions on nodes, loads and operands that all patterns use. */
 #include "worker/provider/onednn_pattern.h"
 
+#include "ir/node.h"
+
 /* ---- nodes */
 
 /* Floats, which the library rounds as it likes, and bytes as wider integers. */
@@ -34,7 +36,7 @@ bool wpk_onednn_literal(const struct wpk_program *program, int node, double *out
     if (n->kind != WPK_NODE_LITERAL) {
         return false;
     }
-    *out = wpk_dtype_is_float(n->dtype) ? n->value : (double)n->integer;
+    *out = wpk_node_number(n);
     return true;
 }
 

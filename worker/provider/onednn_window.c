@@ -253,23 +253,6 @@ static int64_t count_groups(const struct wpk_program *program, const struct wpk_
     return groups;
 }
 
-/* The filter axis and the channel's reduction axis among those of the weights; -1 where there is
- * none, -2 where there are several. */
-static void weight_roles(const struct wpk_stage *stage, const struct uses *uses,
-                         unsigned weight_axes, int *k, int *c)
-{
-    unsigned outputs = (1U << stage->rank) - 1;
-    unsigned left = weight_axes & ~outputs;
-
-    for (int i = 0; i < uses->spatial_count; i++) {
-        if (uses->spatial[i].reduction_axis >= 0) {
-            left &= ~(1U << uses->spatial[i].reduction_axis);
-        }
-    }
-    *k = single_axis(weight_axes & outputs);
-    *c = single_axis(left);
-}
-
 static bool recognise(const struct wpk_program *program, const struct wpk_stage *stage,
                       const struct wpk_node *x, const struct wpk_node *w, struct convolution *conv)
 {
@@ -287,7 +270,17 @@ static bool recognise(const struct wpk_program *program, const struct wpk_stage 
         !free_to_spatial(uses, 1)) {
         return false;
     }
-    weight_roles(stage, uses, weight_axes, &conv->k, &conv->c);
+    /* The filter axis and the channel's reduction axis among those of the weights; -1 where
+     * there is none, -2 where there are several. */
+    unsigned outputs = (1U << stage->rank) - 1;
+    unsigned left = weight_axes & ~outputs;
+    for (int i = 0; i < uses->spatial_count; i++) {
+        if (uses->spatial[i].reduction_axis >= 0) {
+            left &= ~(1U << uses->spatial[i].reduction_axis);
+        }
+    }
+    conv->k = single_axis(weight_axes & outputs);
+    conv->c = single_axis(left);
     if (conv->k < 0 || conv->c == -2 || !all_axes_used(stage, uses, weight_axes)) {
         return false;
     }
@@ -301,24 +294,6 @@ static bool recognise(const struct wpk_program *program, const struct wpk_stage 
         count_groups(program, stage, x->index[uses->channel_dim],
                      program->tensors[x->tensor].extent[uses->channel_dim], conv->k, conv->c);
     return conv->groups > 0;
-}
-
-static void fill_weights(const struct wpk_program *program, const struct wpk_stage *stage,
-                         const struct convolution *conv, struct wpk_recipe_operand *weights)
-{
-    wpk_onednn_operand_add(program, weights, conv->dim_of[conv->k]);
-    if (conv->groups > 1) {
-        int64_t filters = axis_extent(stage, conv->k) / conv->groups;
-        wpk_onednn_operand_add(program, weights, conv->dim_of[conv->k]);
-        weights->extent[0] = conv->groups;
-        weights->extent[1] = filters;
-        weights->stride[0] = weights->stride[1] * filters;
-    }
-    wpk_onednn_operand_add(program, weights, conv->c < 0 ? -1 : conv->dim_of[conv->c]);
-    for (int i = 0; i < conv->uses.spatial_count; i++) {
-        int r = conv->uses.spatial[i].reduction_axis;
-        wpk_onednn_operand_add(program, weights, r < 0 ? -1 : conv->dim_of[r]);
-    }
 }
 
 static bool fill_bias(const struct wpk_program *program, const struct wpk_stage *stage, int bias,
@@ -361,7 +336,20 @@ static bool convolve(const struct wpk_program *program, const struct wpk_stage *
     wpk_onednn_operand_add(program, &op->operand[WPK_RECIPE_DST],
                            batch == NULL ? -1 : batch->output_axis);
     wpk_onednn_operand_add(program, &op->operand[WPK_RECIPE_DST], conv.k);
-    fill_weights(program, stage, &conv, &op->operand[WPK_RECIPE_WEIGHTS]);
+    struct wpk_recipe_operand *weights = &op->operand[WPK_RECIPE_WEIGHTS];
+    wpk_onednn_operand_add(program, weights, conv.dim_of[conv.k]);
+    if (conv.groups > 1) {
+        int64_t filters = axis_extent(stage, conv.k) / conv.groups;
+        wpk_onednn_operand_add(program, weights, conv.dim_of[conv.k]);
+        weights->extent[0] = conv.groups;
+        weights->extent[1] = filters;
+        weights->stride[0] = weights->stride[1] * filters;
+    }
+    wpk_onednn_operand_add(program, weights, conv.c < 0 ? -1 : conv.dim_of[conv.c]);
+    for (int i = 0; i < conv.uses.spatial_count; i++) {
+        int r = conv.uses.spatial[i].reduction_axis;
+        wpk_onednn_operand_add(program, weights, r < 0 ? -1 : conv.dim_of[r]);
+    }
     fill_window(program, stage, &conv.uses, op);
     return true;
 }

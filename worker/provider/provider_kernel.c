@@ -46,13 +46,6 @@ static void describe(struct wpk_kernel_provider *self, const struct wpk_argument
              length > 0 ? "; " : "", argument->name, layout);
 }
 
-/* The vendor's words, and the entry of a choice that would run it. */
-static wpk_err describe_vendor(struct wpk_kernel_provider *self)
-{
-    snprintf(self->detail, sizeof(self->detail), "%s", wpk_vendor_detail(self->kernel->vendor));
-    return wpk_kernel_entry(self->kernel, &self->recipe);
-}
-
 /* Memory for one input or output, zeroed: so its padding is.   shape  data->size is set */
 static wpk_err take_place(struct wpk_kernel_provider *self, struct wpk_provider_place *place,
                           struct wpk_tensor_data *data)
@@ -193,7 +186,9 @@ static wpk_err open_class(const struct wpk_provider_class *kind,
         wpk_gpu_guard(self->kernel->gpu, 0);
     }
     if (err == WPK_OK && self->kernel->vendor != NULL) {
-        err = describe_vendor(self);
+        /* The vendor's words, and the entry of a choice that would run it. */
+        snprintf(self->detail, sizeof(self->detail), "%s", wpk_vendor_detail(self->kernel->vendor));
+        err = wpk_kernel_entry(self->kernel, &self->recipe);
     }
     if (err == WPK_OK) {
         self->base.has_clock = self->kernel->gpu != NULL;

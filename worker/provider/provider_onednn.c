@@ -6,29 +6,6 @@
 
 #include <string.h>
 
-/* Mark the operands whose layout the primitive may choose.
- *
- * Constants are packed once and not per call, as our kernels pack theirs. Convolutions on plain
- * layouts are slow: the library is faster on every layer of ResNet-18 when its input and output are
- * converted on each call, so that is what it is given credit for. Matrix products take plain
- * layouts as they are. Where layouts are free, inputs and outputs lie as the library likes them. */
-static void offer_choice(struct wpk_recipe *recipe, bool fixed)
-{
-    bool convolution = recipe->kind == WPK_RECIPE_CONVOLUTION;
-    bool product = convolution || recipe->kind == WPK_RECIPE_MATMUL;
-    bool pooling = wpk_recipe_has_window(recipe) && !convolution;
-
-    for (int role = 0; role < WPK_RECIPE_ROLE_COUNT; role++) {
-        struct wpk_recipe_operand *operand = &recipe->operand[role];
-        bool constant = operand->tensor >= 0 && recipe->use[operand->tensor] == WPK_RECIPE_CONSTANT;
-        if (role == WPK_RECIPE_WEIGHTS) {
-            operand->chosen = product && (constant || !fixed);
-        } else if (role != WPK_RECIPE_BIAS) {
-            operand->chosen = fixed ? convolution : product || pooling;
-        }
-    }
-}
-
 static wpk_err make_recipe(const struct wpk_provider_request *request,
                            const struct wpk_vendor_options *options, struct wpk_recipe *out,
                            struct wpk_diag *diag)
@@ -41,7 +18,23 @@ static wpk_err make_recipe(const struct wpk_provider_request *request,
         wpk_diag_set(diag, "none of oneDNN's primitives computes this operator");
         return err;
     }
-    offer_choice(out, fixed);
+    /* Mark the operands whose layout the primitive may choose.  Constants are packed once and
+     * not per call, as our kernels pack theirs. Convolutions on plain layouts are slow: the
+     * library is faster on every layer of ResNet-18 when its input and output are converted on
+     * each call, so that is what it is given credit for. Matrix products take plain layouts as
+     * they are. Where layouts are free, inputs and outputs lie as the library likes them. */
+    bool convolution = out->kind == WPK_RECIPE_CONVOLUTION;
+    bool product = convolution || out->kind == WPK_RECIPE_MATMUL;
+    bool pooling = wpk_recipe_has_window(out) && !convolution;
+    for (int role = 0; role < WPK_RECIPE_ROLE_COUNT; role++) {
+        struct wpk_recipe_operand *operand = &out->operand[role];
+        bool constant = operand->tensor >= 0 && out->use[operand->tensor] == WPK_RECIPE_CONSTANT;
+        if (role == WPK_RECIPE_WEIGHTS) {
+            operand->chosen = product && (constant || !fixed);
+        } else if (role != WPK_RECIPE_BIAS) {
+            operand->chosen = fixed ? convolution : product || pooling;
+        }
+    }
     if (fixed) {
         return WPK_OK;
     }

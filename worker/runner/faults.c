@@ -45,22 +45,6 @@ static void choose_points(struct probe *probe)
     }
 }
 
-static wpk_err open_probe(struct probe *probe, const struct wpk_program *op,
-                          const struct wpk_answers *answers)
-{
-    probe->op = op;
-    probe->answers = answers;
-    wpk_err err = wpk_inputs_make(op, &answers->inputs, &probe->inputs);
-    if (err == WPK_OK) {
-        err = wpk_inputs_widen(op, &probe->inputs);
-    }
-    for (int t = 0; t < op->tensor_count; t++) {
-        probe->args.tensor[t] = probe->inputs.wide[t];
-    }
-    choose_points(probe);
-    return err;
-}
-
 /* *out: the faulty program's output is wrong by far at some point. */
 static wpk_err shows(const struct probe *probe, const struct wpk_program *faulty, bool *out)
 {
@@ -123,7 +107,16 @@ static wpk_err look_at(const struct wpk_program *op, const struct wpk_answers *a
     if (probe == NULL) {
         return WPK_ENOMEM;
     }
-    err = open_probe(probe, op, answers);
+    probe->op = op;
+    probe->answers = answers;
+    err = wpk_inputs_make(op, &answers->inputs, &probe->inputs);
+    if (err == WPK_OK) {
+        err = wpk_inputs_widen(op, &probe->inputs);
+    }
+    for (int t = 0; t < op->tensor_count; t++) {
+        probe->args.tensor[t] = probe->inputs.wide[t];
+    }
+    choose_points(probe);
     for (int s = 0; s < op->stage_count && err == WPK_OK; s++) {
         for (int f = 0; f < WPK_FAULT_COUNT && err == WPK_OK; f++) {
             bool shown = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/runner/guard.h"
+#include "worker/runner/subject.h"
 
 #include "common/clock.h"
 #include "worker/runner/run_batch.h"

@@ -10,10 +10,12 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-/* Other architectures' system calls (32-bit, x32) are refused whole: their numbers differ. So are
- * rings of system calls: a socket could be asked for there, unseen. */
-static bool refuse_sockets(void)
+bool wpk_isolate_from_network(void)
 {
+    /* Only root may; the other half works everywhere. */
+    (void)!unshare(CLONE_NEWNET);
+    /* Other architectures' system calls (32-bit, x32) are refused whole: their numbers differ.
+     * So are rings of system calls: a socket could be asked for there, unseen. */
     static struct sock_filter program[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
@@ -28,11 +30,4 @@ static bool refuse_sockets(void)
     struct sock_fprog filter = {.len = sizeof(program) / sizeof(program[0]), .filter = program};
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
-
-bool wpk_isolate_from_network(void)
-{
-    /* Only root may; the other half works everywhere. */
-    (void)!unshare(CLONE_NEWNET);
-    return refuse_sockets();
 }

@@ -333,11 +333,6 @@ static wpk_err look_after(struct runner *runner, struct wpk_runner_child *child,
     return over ? report_death(runner) : err;
 }
 
-static int sooner_ms(int a, int b)
-{
-    return a < 0 || (b >= 0 && b < a) ? b : a;
-}
-
 static wpk_err wait_and_look(struct runner *runner)
 {
     struct wpk_runner_child *const children[] = {&runner->child, &runner->spare};
@@ -346,7 +341,8 @@ static wpk_err wait_and_look(struct runner *runner)
     for (int i = 0; i < 2; i++) {
         polled[1 + i] = (struct pollfd){.fd = children[i]->pid != 0 ? children[i]->channel.fd : -1,
                                         .events = POLLIN};
-        timeout_ms = sooner_ms(timeout_ms, wpk_runner_child_left_ms(children[i], wpk_clock_ns()));
+        int b = wpk_runner_child_left_ms(children[i], wpk_clock_ns());
+        timeout_ms = timeout_ms < 0 || (b >= 0 && b < timeout_ms) ? b : timeout_ms;
     }
     int ops = wpk_runner_ops_poll(&runner->ops, polled + 3, POLL_MAX - 3);
     if (poll(polled, (nfds_t)(3 + ops), timeout_ms) < 0 && errno != EINTR) {

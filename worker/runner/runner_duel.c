@@ -150,24 +150,6 @@ static uint64_t take_turn(void *user, int index)
     return !heard ? 0 : turn.ns > 0 ? turn.ns : 1;
 }
 
-/* Start all and wait until they are open: nobody is opened any more while another is timed. */
-static void open_all(const struct wpk_runner_op *op, const struct wpk_duel_request *request,
-                     struct contestant *contestants)
-{
-    for (int i = 0; i < request->count; i++) {
-        start_contestant(op, request, i, &contestants[i]);
-        if (contestants[i].pid == 0) {
-            contestants[i].record->outcome = WPK_OUTCOME_OUT_OF_MEMORY;
-        }
-    }
-    for (int i = 0; i < request->count; i++) {
-        struct turn opened;
-        if (contestants[i].pid != 0) {
-            (void)hear(&contestants[i], &opened);
-        }
-    }
-}
-
 void wpk_runner_duel(const struct wpk_runner_op *op, const struct wpk_duel_request *request,
                      struct wpk_channel *channel, struct wpk_record *out)
 {
@@ -185,7 +167,19 @@ void wpk_runner_duel(const struct wpk_runner_op *op, const struct wpk_duel_reque
         contestants[i].record = &out[i];
         rounds.is_vendor[i] = is_vendor(request->contestant[i]);
     }
-    open_all(op, request, contestants);
+    /* Start all and wait until they are open: nobody is opened any more while another is timed. */
+    for (int i = 0; i < request->count; i++) {
+        start_contestant(op, request, i, &contestants[i]);
+        if (contestants[i].pid == 0) {
+            contestants[i].record->outcome = WPK_OUTCOME_OUT_OF_MEMORY;
+        }
+    }
+    for (int i = 0; i < request->count; i++) {
+        struct turn opened;
+        if (contestants[i].pid != 0) {
+            (void)hear(&contestants[i], &opened);
+        }
+    }
     wpk_runner_wait_for_go(channel, request->id);
     wpk_duel_rounds_play(&rounds, timing);
     for (int i = 0; i < request->count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/session/holding_item.h"
+#include "worker/session/holding.h"
 
 #include "common/log.h"
 #include "schema/message.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Artifacts. They are fetched when a lease needs them, sent before the record that names them, and
  * kept while there is room. */
-#include "worker/session/holding_item.h"
+#include "worker/session/holding.h"
 
 #include "common/crypto.h"
 #include "common/fs.h"
@@ -67,20 +67,6 @@ const char *wpk_holding_missing(const struct wpk_holding *holding)
     return NULL;
 }
 
-/* Not the candidate's fault: wpkd has it built again, and the final held again. */
-static void fail_for_artifact(struct wpk_holding_item *item, const char *sha256, wpk_err err)
-{
-    char text[64];
-    snprintf(text, sizeof text, "artifact %.12s", sha256);
-    if (item->work.id.kind == WPK_WORK_FINAL) {
-        char why[128];
-        snprintf(why, sizeof why, "%s: %s", text, wpk_err_text(err));
-        wpk_holding_fail_final(item, why);
-    } else {
-        wpk_holding_fail(item, WPK_OUTCOME_ABANDONED, text, err);
-    }
-}
-
 void wpk_holding_artifact(struct wpk_holding *holding, const char *sha256, const char *bytes,
                           size_t size, wpk_err err)
 {
@@ -96,7 +82,16 @@ void wpk_holding_artifact(struct wpk_holding *holding, const char *sha256, const
     for (int i = 0; err != WPK_OK && i < WPK_HOLDING_MAX; i++) {
         struct wpk_holding_item *item = &holding->items[i];
         if (item->standing == WPK_HOLDING_WAITING && needs(item, sha256)) {
-            fail_for_artifact(item, sha256, err);
+            /* Not the candidate's fault: wpkd has it built again, and the final held again. */
+            char text[64];
+            snprintf(text, sizeof text, "artifact %.12s", sha256);
+            if (item->work.id.kind == WPK_WORK_FINAL) {
+                char why[128];
+                snprintf(why, sizeof why, "%s: %s", text, wpk_err_text(err));
+                wpk_holding_fail_final(item, why);
+            } else {
+                wpk_holding_fail(item, WPK_OUTCOME_ABANDONED, text, err);
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Leases on their way through the engine. */
-#include "worker/session/holding_item.h"
+#include "worker/session/holding.h"
 
 #include "common/clock.h"
 #include "common/log.h"

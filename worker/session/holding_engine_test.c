@@ -3,7 +3,7 @@
 #include "tests/clock_fake.h"
 #include "tests/engine_bench.h"
 #include "worker/engine/engine_state.h"
-#include "worker/session/holding_item.h"
+#include "worker/session/holding.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One lease: whether it has ended, ending it without a try, and freeing it. */
-#include "worker/session/holding_item.h"
+#include "worker/session/holding.h"
 
 #include "common/log.h"
 

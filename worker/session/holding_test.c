@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of leases that need no engine: finals whose artifacts arrive, or do not. */
-#include "worker/session/holding_item.h"
+#include "worker/session/holding.h"
 
 #include "common/crypto.h"
 #include "common/fs.h"

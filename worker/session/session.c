@@ -65,15 +65,6 @@ static uint64_t due_ns(const struct wpk_worker_session *s)
     return s->drain_ns != 0 || s->leave_ns != 0 ? UINT64_MAX : due < idle_due ? due : idle_due;
 }
 
-static void leave_in_time(struct wpk_worker_session *s)
-{
-    uint64_t now = wpk_clock_ns();
-    s->worked_ns = wpk_holding_count(s->holding) > 0 ? now : s->worked_ns;
-    if (now >= due_ns(s)) {
-        drain(s, s->options->leave_after_ns != 0 && now >= s->drain_due_ns ? "time" : "idle");
-    }
-}
-
 static bool is_drained(const struct wpk_worker_session *s)
 {
     return s->drain_lease == 0 || s->options->is_private ||
@@ -189,19 +180,14 @@ static void on_ack(struct wpk_worker_session *s)
     }
 }
 
-static void say_works(struct wpk_worker_session *s)
-{
-    if (s->trouble != WPK_OK) {
-        s->trouble = WPK_OK;
-        wpk_notify_send(s->options->notify, "STATUS=Working for %s", s->options->url);
-    }
-}
-
 static void on_message(struct wpk_worker_session *s, int slot, const struct wpk_message *message)
 {
     if (message->kind != WPK_MESSAGE_ERROR) {
         s->retry_ms = 0;
-        say_works(s);
+        if (s->trouble != WPK_OK) {
+            s->trouble = WPK_OK;
+            wpk_notify_send(s->options->notify, "STATUS=Working for %s", s->options->url);
+        }
     }
     switch (message->kind) {
     case WPK_MESSAGE_WELCOME:
@@ -287,16 +273,6 @@ static void take_replies(struct wpk_worker_session *s)
 
 /* ---- the loop */
 
-/* A loop that still turns, no more: what it waits for may be far away. */
-static void feed_watchdog(struct wpk_worker_session *s)
-{
-    uint64_t every_ns = s->options->notify->watchdog_ns / 4;
-    if (every_ns > 0 && wpk_clock_ns() >= s->fed_ns + every_ns) {
-        s->fed_ns = wpk_clock_ns();
-        wpk_notify_send(s->options->notify, "WATCHDOG=1");
-    }
-}
-
 static int timeout_ms(const struct wpk_worker_session *s, uint64_t engine_ms)
 {
     uint64_t now = wpk_clock_ns();
@@ -344,7 +320,12 @@ static void wait_for_something(struct wpk_worker_session *s, uint64_t engine_ms)
 static void turn(struct wpk_worker_session *s)
 {
     uint64_t engine_ms = UINT64_MAX;
-    feed_watchdog(s);
+    /* A loop that still turns, no more: what it waits for may be far away. */
+    uint64_t every_ns = s->options->notify->watchdog_ns / 4;
+    if (every_ns > 0 && wpk_clock_ns() >= s->fed_ns + every_ns) {
+        s->fed_ns = wpk_clock_ns();
+        wpk_notify_send(s->options->notify, "WATCHDOG=1");
+    }
     take_replies(s);
     if (s->leave_ns == 0) {
         say_loss(s);
@@ -357,7 +338,11 @@ static void turn(struct wpk_worker_session *s)
             leave(s);
         }
     }
-    leave_in_time(s);
+    uint64_t now = wpk_clock_ns();
+    s->worked_ns = wpk_holding_count(s->holding) > 0 ? now : s->worked_ns;
+    if (now >= due_ns(s)) {
+        drain(s, s->options->leave_after_ns != 0 && now >= s->drain_due_ns ? "time" : "idle");
+    }
     if (s->drain_ns != 0 && is_drained(s)) {
         leave(s);
     }

@@ -91,14 +91,6 @@ static wpk_err ask_poll(struct wpk_worker_session *s)
     return ask(s, WPK_WORKER_SESSION_SLOT_POLL, &message, POLL_WAIT_MS + REQUEST_MS);
 }
 
-static wpk_err ask_artifact(struct wpk_worker_session *s, const char *sha256)
-{
-    struct wpk_message message = {.kind = WPK_MESSAGE_GET_ARTIFACT, .session = s->session};
-    snprintf(message.sha256, sizeof message.sha256, "%s", sha256);
-    snprintf(s->asked_sha256, sizeof s->asked_sha256, "%s", sha256);
-    return ask(s, WPK_WORKER_SESSION_SLOT_OTHER, &message, REQUEST_MS + ARTIFACT_MS);
-}
-
 static wpk_err ask_upload(struct wpk_worker_session *s, const struct wpk_record *record,
                           wpk_work_id made_for)
 {
@@ -160,7 +152,10 @@ static wpk_err ask_other(struct wpk_worker_session *s)
     wpk_work_id made_for;
     const struct wpk_record *upload = wpk_holding_next_upload(s->holding, &made_for);
     if (missing != NULL && s->leave_ns == 0) {
-        return ask_artifact(s, missing);
+        struct wpk_message message = {.kind = WPK_MESSAGE_GET_ARTIFACT, .session = s->session};
+        snprintf(message.sha256, sizeof message.sha256, "%s", missing);
+        snprintf(s->asked_sha256, sizeof s->asked_sha256, "%s", missing);
+        return ask(s, WPK_WORKER_SESSION_SLOT_OTHER, &message, REQUEST_MS + ARTIFACT_MS);
     }
     if (upload != NULL && s->named) {
         return ask_upload(s, upload, made_for);

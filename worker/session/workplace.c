@@ -41,22 +41,6 @@ static void remove_if_left(const char *directory)
     close(fd);
 }
 
-static void remove_left(const char *parent)
-{
-    char path[WPK_WORKPLACE_PATH_MAX];
-    DIR *directory = opendir(parent);
-    struct dirent *entry;
-    while (directory != NULL && (entry = readdir(directory)) != NULL) {
-        if (entry->d_name[0] != '.' &&
-            snprintf(path, sizeof path, "%s/%s", parent, entry->d_name) < (int)sizeof path) {
-            remove_if_left(path);
-        }
-    }
-    if (directory != NULL) {
-        closedir(directory);
-    }
-}
-
 /* In /tmp anybody may make a directory of our name: it has to be ours, and only ours. */
 static wpk_err make_parent(const char *base, char parent[WPK_WORKPLACE_PATH_MAX],
                            struct wpk_diag *diag)
@@ -93,7 +77,18 @@ wpk_err wpk_workplace_open(const char *base, struct wpk_workplace *out, struct w
     if (err != WPK_OK) {
         return err;
     }
-    remove_left(parent);
+    char path[WPK_WORKPLACE_PATH_MAX];
+    DIR *directory = opendir(parent);
+    struct dirent *entry;
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
+        if (entry->d_name[0] != '.' &&
+            snprintf(path, sizeof path, "%s/%s", parent, entry->d_name) < (int)sizeof path) {
+            remove_if_left(path);
+        }
+    }
+    if (directory != NULL) {
+        closedir(directory);
+    }
     snprintf(place.path, sizeof place.path, "%s/XXXXXX", parent);
     if (mkdtemp(place.path) == NULL) {
         return fail(place.path, diag);

@@ -134,17 +134,6 @@ static wpk_err make_args(const struct wpk_program *program, const struct wpk_ans
     return err;
 }
 
-/* A value beyond the output's type counts in no error, like one beside a step. */
-static void mark_overflows(const struct wpk_program *program, int64_t count, const double *value,
-                           double *magnitude)
-{
-    double largest = wpk_accuracy_largest(program->tensors[wpk_program_output(program)].dtype);
-    for (int64_t i = 0; i < count; i++) {
-        bool beyond = isfinite(value[i]) && fabs(value[i]) > largest && magnitude[i] >= 0;
-        magnitude[i] = beyond ? fmax(magnitude[i], WPK_REFERENCE_STEP) : magnitude[i];
-    }
-}
-
 static wpk_err evaluate(const struct wpk_program *program, struct wpk_answers *answers, int draw,
                         struct wpk_accuracy_sums *sums, struct wpk_diag *diag)
 {
@@ -157,7 +146,13 @@ static wpk_err evaluate(const struct wpk_program *program, struct wpk_answers *a
         err = answers->whole ? wpk_reference_run(program, &args, value, magnitude, diag)
                              : wpk_reference_run_at(program, &args, answers->points, answers->count,
                                                     value, magnitude, diag);
-        mark_overflows(program, answers->count, value, magnitude);
+        /* A value beyond the output's type counts in no error, like one beside a step. */
+        int64_t count = answers->count;
+        double largest = wpk_accuracy_largest(program->tensors[wpk_program_output(program)].dtype);
+        for (int64_t i = 0; i < count; i++) {
+            bool beyond = isfinite(value[i]) && fabs(value[i]) > largest && magnitude[i] >= 0;
+            magnitude[i] = beyond ? fmax(magnitude[i], WPK_REFERENCE_STEP) : magnitude[i];
+        }
         if (err == WPK_OK) {
             err = evaluate_directly(program, &args, answers, draw, sums, diag);
         }
@@ -342,17 +337,6 @@ static wpk_err evaluate_masked(const struct wpk_program *program, struct wpk_ans
     return evaluate_defined(program, answers, diag);
 }
 
-/* The largest sum, or value where a step hides it. */
-static double find_largest(const struct wpk_answers *answers)
-{
-    double most = 0;
-    for (int64_t i = 0; i < answers->count; i++) {
-        double magnitude = answers->magnitude[i];
-        most = fmax(most, magnitude < WPK_REFERENCE_STEP ? magnitude : fabs(answers->value[i]));
-    }
-    return most;
-}
-
 /* Draw smaller integers until their sums are exact, at last positive ones. Most sums are of
  * products of two. */
 static wpk_err evaluate_large(const struct wpk_program *program, struct wpk_answers *answers,
@@ -368,7 +352,12 @@ static wpk_err evaluate_large(const struct wpk_program *program, struct wpk_answ
             return err;
         }
         bool defined = all_defined(program, answers);
-        double most = find_largest(answers);
+        /* The largest sum, or value where a step hides it. */
+        double most = 0;
+        for (int64_t i = 0; i < answers->count; i++) {
+            double magnitude = answers->magnitude[i];
+            most = fmax(most, magnitude < WPK_REFERENCE_STEP ? magnitude : fabs(answers->value[i]));
+        }
         if (defined && (given || most < below)) {
             return WPK_OK;
         }
@@ -444,16 +433,6 @@ wpk_err wpk_answers_make(const struct wpk_program *program, const struct wpk_inp
     return WPK_OK;
 }
 
-/* How many draws make as many values as an error needs, or as many as there is time for. */
-static int count_draws(const struct wpk_program *program, const struct wpk_answers *answers)
-{
-    struct wpk_cost cost;
-    int64_t wanted = (WPK_ACCURACY_POINTS_MIN + answers->count - 1) / answers->count;
-    wpk_cost(program, &cost);
-    double affordable = DRAWS_WORK_MAX / (cost.iterations + cost.elements);
-    return (double)wanted <= affordable ? (int)wanted : (int)affordable;
-}
-
 wpk_err wpk_answers_draw_more(const struct wpk_program *program, struct wpk_answers *answers,
                               struct wpk_diag *diag)
 {
@@ -462,7 +441,12 @@ wpk_err wpk_answers_draw_more(const struct wpk_program *program, struct wpk_answ
     if (!answers->whole || answers->count == 0 || (answers->direct_error == 0 && !special)) {
         return WPK_OK;
     }
-    more.draws = count_draws(program, answers);
+    /* How many draws make as many values as an error needs, or as many as there is time for. */
+    struct wpk_cost cost;
+    int64_t wanted = (WPK_ACCURACY_POINTS_MIN + answers->count - 1) / answers->count;
+    wpk_cost(program, &cost);
+    double affordable = DRAWS_WORK_MAX / (cost.iterations + cost.elements);
+    more.draws = (double)wanted <= affordable ? (int)wanted : (int)affordable;
     if (more.draws < 2) {
         return WPK_OK;
     }

@@ -104,24 +104,6 @@ static bool is_masked(struct filling *f)
     return (f->rows && last) || (drawn && !kept && sum % KEPT_EVERY != 0);
 }
 
-/* Two neighbours in each row are large, other ones in the next row: two, because a kernel's exp may
- * limit what it gives of both to the same number. They differ by thousands: without the first, the
- * maximum is another one. 0: the element is not large. */
-static double draw_spike(struct filling *f)
-{
-    int last = f->tensor->rank - 1;
-    while (last > 0 && f->tensor->extent[last] == 1) {
-        last--;
-    }
-    int64_t row = 0;
-    for (int d = 0; d < last; d++) {
-        row += f->index[d];
-    }
-    int64_t length = last >= 0 ? f->tensor->extent[last] : 1;
-    int64_t at = (row + (last >= 0 ? f->index[last] : 0)) % length;
-    return at == 0 ? SPIKE * (double)wpk_rng_between(&f->rng, 2, 3) : at == 1 ? SPIKE : 0;
-}
-
 /* Around these, functions become 0, 1 or infinite, or are undefined. Some are numbers. */
 static double draw_special(struct filling *f)
 {
@@ -167,7 +149,22 @@ static double draw(struct filling *f)
     case WPK_INPUT_MASKED:
         return is_masked(f) ? -(double)INFINITY : wpk_draw_uniform(&f->rng, dtype, f->domain);
     case WPK_INPUT_WIDE: {
-        double spike = draw_spike(f);
+        /* Two neighbours in each row are large, other ones in the next row: two, because a
+         * kernel's exp may limit what it gives of both to the same number. They differ by
+         * thousands: without the first, the maximum is another one. 0: the element is not large. */
+        int last = f->tensor->rank - 1;
+        while (last > 0 && f->tensor->extent[last] == 1) {
+            last--;
+        }
+        int64_t row = 0;
+        for (int d = 0; d < last; d++) {
+            row += f->index[d];
+        }
+        int64_t length = last >= 0 ? f->tensor->extent[last] : 1;
+        int64_t at = (row + (last >= 0 ? f->index[last] : 0)) % length;
+        double spike = at == 0   ? SPIKE * (double)wpk_rng_between(&f->rng, 2, 3)
+                       : at == 1 ? SPIKE
+                                 : 0;
         return spike > 0 ? spike : draw_integer(&f->rng, dtype, f->domain);
     }
     case WPK_INPUT_SPECIAL:

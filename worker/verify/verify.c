@@ -222,15 +222,6 @@ static void compare_point(const struct comparison *c, int64_t i, double y)
     }
 }
 
-static int64_t flatten(const struct wpk_tensor *output, const int64_t *point)
-{
-    int64_t at = 0;
-    for (int d = 0; d < output->rank; d++) {
-        at = at * output->extent[d] + point[d];
-    }
-    return at;
-}
-
 static struct comparison begin(const struct wpk_program *op, const struct wpk_answers *answers,
                                const struct wpk_verify_rule *rule, struct wpk_verify_errors *errors)
 {
@@ -276,7 +267,11 @@ void wpk_verify_compare(const struct wpk_program *op, const struct wpk_answers *
                          answers->magnitude + first + done, now);
     }
     for (int64_t i = 0; !answers->whole && i < answers->count; i++) {
-        int64_t at = flatten(tensor, answers->points + i * answers->rank);
+        const int64_t *point = answers->points + i * answers->rank;
+        int64_t at = 0;
+        for (int d = 0; d < tensor->rank; d++) {
+            at = at * tensor->extent[d] + point[d];
+        }
         wpk_convert_widen(tensor->dtype, (const char *)output + (size_t)at * size, 1, chunk);
         compare_point(&c, i, chunk[0]);
         if (wpk_answers_count(answers, i)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "target/gpu/space/deal.h"
+#include "target/gpu/space/nest.h"
 
 #include "common/cuda_machine.h"
 #include "target/gpu/space/moves.h"

@@ -80,16 +80,6 @@ static wpk_err add_readers(struct wpk_program *program)
     return err;
 }
 
-/* The number of parts that the axis's terms are dealt out to: a power of two. */
-static int64_t parts_of(int64_t extent, double results, bool strict)
-{
-    int64_t parts = !strict ? SCALAR_PARTS_MAX : results >= ROWS_MANY ? ROW_PARTS_MAX : PARTS_MAX;
-    while (parts > 1 && (extent % parts != 0 || results * (double)parts > 4 * PART_RESULTS_MAX)) {
-        parts /= 2;
-    }
-    return parts;
-}
-
 /* Deal out the terms of long reductions with few results, where threads cannot share them: a scalar
  * has no block, and a strict sum's threads have one part each. Neighbouring threads then read
  * neighbours in memory if the axis is contiguous. */
@@ -114,7 +104,15 @@ static wpk_err cut_reductions(struct wpk_program *program, bool strict)
             stage->rank + 1 > WPK_RANK_MAX) {
             continue;
         }
-        int64_t parts = parts_of(stage->axes[longest].extent, results, strict);
+        /* The number of parts that the axis's terms are dealt out to: a power of two. */
+        int64_t extent = stage->axes[longest].extent;
+        int64_t parts = !strict                ? SCALAR_PARTS_MAX
+                        : results >= ROWS_MANY ? ROW_PARTS_MAX
+                                               : PARTS_MAX;
+        while (parts > 1 &&
+               (extent % parts != 0 || results * (double)parts > 4 * PART_RESULTS_MAX)) {
+            parts /= 2;
+        }
         bool contraction = wpk_contraction_is(program, s) && stage->rank >= 2;
         if (parts > 1 && !contraction) {
             err = wpk_derive_split_reduction(program, s, longest, parts);
@@ -280,21 +278,6 @@ static bool is_tiled(const struct wpk_program *program, const struct wpk_cuda_gr
            root->axes[group->i].extent > FEW_ROWS && root->axes[group->j].extent > FEW_ROWS;
 }
 
-static double find_stream(const struct wpk_program *program, int s, int load,
-                          struct wpk_cuda_stream *out)
-{
-    const struct wpk_stage *stage = &program->stages[s];
-    double elements = 1;
-    *out = (struct wpk_cuda_stream){.along = wpk_cuda_contiguous_axis(program, s, load)};
-    for (int a = 0; a < stage->axis_count; a++) {
-        if (wpk_contraction_uses_axis(program, &program->nodes[load], a)) {
-            elements *= (double)stage->axes[a].extent;
-            out->axes |= 1U << a;
-        }
-    }
-    return elements;
-}
-
 /* The largest operand decides which axis neighbouring threads run along. */
 static void find_shares(const struct wpk_program *program, bool strict,
                         struct wpk_cuda_groups *groups, struct wpk_cuda_group *group)
@@ -307,8 +290,16 @@ static void find_shares(const struct wpk_program *program, bool strict,
     const struct wpk_stage *sum = &program->stages[group->sum];
     int count = wpk_stage_loads(program, sum, loads, WPK_LOADS_MAX);
     for (int l = 0; l < count && l < WPK_CUDA_STREAMS_MAX; l++) {
-        double elements = find_stream(program, group->sum, loads[l], &group->stream[l]);
-        along = elements > most ? group->stream[l].along : along;
+        struct wpk_cuda_stream *stream = &group->stream[l];
+        double elements = 1;
+        stream->along = wpk_cuda_contiguous_axis(program, group->sum, loads[l]);
+        for (int a = 0; a < sum->axis_count; a++) {
+            if (wpk_contraction_uses_axis(program, &program->nodes[loads[l]], a)) {
+                elements *= (double)sum->axes[a].extent;
+                stream->axes |= 1U << a;
+            }
+        }
+        along = elements > most ? stream->along : along;
         most = elements > most ? elements : most;
         group->stream_count = l + 1;
     }
@@ -464,20 +455,6 @@ static wpk_err find_backwards(const struct wpk_program *program, struct wpk_cuda
     return WPK_OK;
 }
 
-/* Groups were found from the last launch on. */
-static void turn_around(const struct wpk_program *program, struct wpk_cuda_groups *out)
-{
-    for (int g = 0; g < out->count / 2; g++) {
-        struct wpk_cuda_group first = out->group[g];
-        out->group[g] = out->group[out->count - 1 - g];
-        out->group[out->count - 1 - g] = first;
-    }
-    for (int s = 0; s < program->stage_count; s++) {
-        int group = out->group_of[s];
-        out->group_of[s] = group < 0 ? group : out->count - 1 - group;
-    }
-}
-
 /* ---- rows */
 
 /* Every load of the tensor is by a stage of the row's groups, and has the row's axes as they are.
@@ -552,7 +529,16 @@ wpk_err wpk_cuda_groups_find(const struct wpk_program *program, bool strict,
     if (err != WPK_OK) {
         return err;
     }
-    turn_around(program, out);
+    /* Groups were found from the last launch on. */
+    for (int g = 0; g < out->count / 2; g++) {
+        struct wpk_cuda_group first = out->group[g];
+        out->group[g] = out->group[out->count - 1 - g];
+        out->group[out->count - 1 - g] = first;
+    }
+    for (int s = 0; s < program->stage_count; s++) {
+        int group = out->group_of[s];
+        out->group_of[s] = group < 0 ? group : out->count - 1 - group;
+    }
     for (int g = 0; g < out->count; g++) {
         if (out->group[g].transforms) {
             choose_tiled_axes(program, &out->group[g]);

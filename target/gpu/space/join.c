@@ -114,16 +114,6 @@ static int find_behind(const struct wpk_program *program, const struct wpk_cuda_
     return first ? g : -1;
 }
 
-/* The blocks of transforms that have so much of each axis. */
-static int64_t count_blocks(const struct wpk_stage *last, const int64_t *extent)
-{
-    int64_t blocks = 1;
-    for (int a = 0; a < last->rank; a++) {
-        blocks *= (last->axes[a].extent + extent[a] - 1) / extent[a];
-    }
-    return blocks;
-}
-
 /* Elements along i or j that a row of tiles needs: all of the last axis that has several. */
 static int64_t find_row(const struct wpk_program *program, const struct wpk_cuda_groups *all,
                         const struct wpk_cuda_group *group, int along_j)
@@ -161,7 +151,12 @@ static void list_fits(const struct wpk_program *program, const struct wpk_cuda_g
         wanted = wanted && (size >= FIT_LEAST || size == whole) && count < WPK_CUDA_FITS_MAX;
         block[along_j] = size;
         if (wanted && wpk_cuda_fit(program, all, group, block, extent)) {
-            group->fit_blocks[along_j][count] = count_blocks(last, extent);
+            /* The blocks of transforms that have so much of each axis. */
+            int64_t blocks = 1;
+            for (int a = 0; a < last->rank; a++) {
+                blocks *= (last->axes[a].extent + extent[a] - 1) / extent[a];
+            }
+            group->fit_blocks[along_j][count] = blocks;
             group->fit[along_j][count++] = size;
         }
     }
@@ -238,19 +233,6 @@ static int find_reader_axis(const struct wpk_program *program, const struct wpk_
     return at < 0 ? -1 : wpk_index_axis(program, program->nodes[reading.load].index[at]);
 }
 
-/* The axis of the transforms' root that is read along `before_along`. */
-static int find_last(const struct wpk_program *program, const struct wpk_cuda_groups *all,
-                     const struct wpk_cuda_group *group)
-{
-    const struct wpk_stage *last = &program->stages[all->group[group->before].root];
-    int found = last->rank - 1;
-    for (int a = 0; a < last->rank; a++) {
-        bool is = find_reader_axis(program, group, group->before_copy, a) == group->before_along;
-        found = is ? a : found;
-    }
-    return found;
-}
-
 /* The axis of the root whose elements the transforms need together, or -1. */
 static int find_whole(const struct wpk_program *program, const struct wpk_cuda_groups *all,
                       const struct wpk_cuda_group *group)
@@ -321,7 +303,15 @@ void wpk_cuda_find_joins(const struct wpk_program *program, struct wpk_cuda_grou
             int axis = find_contiguous(program, all, group->before, all->group[group->before].root);
             int read = find_reader_axis(program, group, group->before_copy, axis);
             group->before_along = read == group->k ? group->k : group->tiled[group->before_copy];
-            group->before_last = find_last(program, all, group);
+            /* The axis of the transforms' root that is read along `before_along`. */
+            const struct wpk_stage *last = &program->stages[all->group[group->before].root];
+            int found = last->rank - 1;
+            for (int a = 0; a < last->rank; a++) {
+                bool is =
+                    find_reader_axis(program, group, group->before_copy, a) == group->before_along;
+                found = is ? a : found;
+            }
+            group->before_last = found;
         }
         if (group->behind >= 0) {
             list_fits(program, all, group, 1, 1);

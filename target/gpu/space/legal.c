@@ -166,7 +166,7 @@ static bool legal_joins(const struct wpk_variant *variant, const struct wpk_cuda
 }
 
 /* Of a back end that does not take all nests: each thread adds up all terms of its elements, and
- * what is copied is neither ahead nor spaced out (target/halide/accepts.h). */
+ * what is copied is neither ahead nor spaced out (target/halide/halide.h). */
 static bool legal_alone(const struct wpk_variant *variant, const struct wpk_cuda_group *group,
                         const struct wpk_cuda_tiles *t, const char **why)
 {

@@ -2,7 +2,6 @@
 /* The nest of a candidate on a GPU. */
 #include "target/gpu/space/nest.h"
 
-#include "target/gpu/space/deal.h"
 #include "target/gpu/space/moves.h"
 #include "target/gpu/space/transforms.h"
 
@@ -155,20 +154,6 @@ static void add_terms(struct wpk_cuda_build *b, int g, struct wpk_nest_loops *lo
     }
 }
 
-/* The place of the reduction: in the blocks of its root, or of the transforms behind it; there, if
- * the products are not all computed at a time, in the root's loop over those. */
-static struct wpk_nest_place place_sum(const struct wpk_cuda_build *b, int g)
-{
-    const struct wpk_cuda_group *group = &b->groups->group[g];
-    const struct wpk_stage *root = &b->nest->program->stages[group->root];
-    int of = b->block_loop[g] >= 0 ? b->entry_of[group->root] : -1, loop = b->block_loop[g];
-    if (b->tiles[g].behind && b->tiles[g].together == root->axes[group->whole].extent) {
-        of = b->entry_of[b->groups->group[group->behind].root];
-        loop = b->step_loop[group->behind];
-    }
-    return (struct wpk_nest_place){.entry = of, .loop = loop};
-}
-
 /* The reduction of a root without axes is computed by one thread, before everything. */
 static void add_sum(struct wpk_cuda_build *b, int g)
 {
@@ -178,7 +163,15 @@ static void add_sum(struct wpk_cuda_build *b, int g)
     struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, group->sum);
     const struct wpk_stage *sum = wpk_nest_stage(nest, entry);
     bool placed = b->block_loop[g] >= 0;
-    entry->place = place_sum(b, g);
+    /* The place of the reduction: in the blocks of its root, or of the transforms behind it;
+     * there, if the products are not all computed at a time, in the root's loop over those. */
+    const struct wpk_stage *root = &b->nest->program->stages[group->root];
+    int of = b->block_loop[g] >= 0 ? b->entry_of[group->root] : -1, loop = b->block_loop[g];
+    if (b->tiles[g].behind && b->tiles[g].together == root->axes[group->whole].extent) {
+        of = b->entry_of[b->groups->group[group->behind].root];
+        loop = b->step_loop[group->behind];
+    }
+    entry->place = (struct wpk_nest_place){.entry = of, .loop = loop};
     entry->scope = placed ? WPK_SCOPE_REGISTER : WPK_SCOPE_ANY;
     entry->bounded = placed;
     wpk_nest_find_region(nest);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "target/gpu/space/nest.h"
 
-#include "target/gpu/space/deal.h"
 #include "target/gpu/space/moves.h"
 #include "target/gpu/space/transforms.h"
 

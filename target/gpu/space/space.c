@@ -221,15 +221,6 @@ static int add_unroll(const char *of, const struct wpk_axis *terms, int step,
 
 static const int64_t paddings[] = {0, 1, 4}; /* elements behind a row of terms */
 
-static int add_padding(const char *of, const char *operand, struct wpk_gene_list *list)
-{
-    int gene = wpk_gene_list_add(list, true, "%s.padding.%s", of, operand);
-    for (int i = 0; i < (int)(sizeof(paddings) / sizeof(*paddings)); i++) {
-        wpk_gene_list_number(list, gene, paddings[i]);
-    }
-    return gene;
-}
-
 /* Add the genes of copying and reading the operands of a reduction, if its threads have tiles of
  * their own. */
 static void add_copying(const struct wpk_program *program, struct wpk_cuda_kept *kept, int g,
@@ -245,7 +236,12 @@ static void add_copying(const struct wpk_program *program, struct wpk_cuda_kept 
         bool before = group->before >= 0 && c == group->before_copy;
         if (group->along[c] == group->k || (before && group->before_along == group->k)) {
             int operand = program->stages[group->copy[c]].output;
-            genes->padding[c] = add_padding(of, program->tensors[operand].name, list);
+            int gene =
+                wpk_gene_list_add(list, true, "%s.padding.%s", of, program->tensors[operand].name);
+            for (int i = 0; i < (int)(sizeof(paddings) / sizeof(*paddings)); i++) {
+                wpk_gene_list_number(list, gene, paddings[i]);
+            }
+            genes->padding[c] = gene;
         }
     }
     genes->unroll = add_unroll(of, &program->stages[group->sum].axes[group->k],
@@ -291,22 +287,6 @@ static void add_block_sizes(struct wpk_gene_list *list, const char *of, const st
     }
 }
 
-/* Elements of the axis `whole` that a block has at a time: of those that transforms need, so
- * many as divide them; of the rows of a window's box some, or those that divide few. */
-static int add_together(const char *of, const struct wpk_axis *axis, bool rows,
-                        struct wpk_gene_list *list)
-{
-    int gene = wpk_gene_list_add(list, true, "%s.together.%s", of, axis->name);
-    for (int64_t size = 1; size <= axis->extent && (!rows || size <= BOX_ROWS_MAX); size++) {
-        bool divides = axis->extent % size == 0, power = (size & (size - 1)) == 0;
-        bool wanted = power || size * size == axis->extent || size == axis->extent;
-        if (rows ? power || divides : divides && wanted) {
-            wpk_gene_list_number(list, gene, size);
-        }
-    }
-    return gene;
-}
-
 /* Whether the block computes what is transformed behind and before the products, and of how many
  * elements of the axis that the transforms need whole it has the products at a time; or of how many
  * rows it has the box of a window. */
@@ -318,7 +298,19 @@ static void add_joins(const struct wpk_program *program, const struct wpk_cuda_g
     const char *of = program->tensors[root->output].name;
     bool rows = group->box >= 0 && group->whole >= 0;
     if (group->behind >= 0 || rows) {
-        genes->together = add_together(of, &root->axes[group->whole], rows, list);
+        /* Elements of the axis `whole` that a block has at a time: of those that transforms
+         * need, so many as divide them; of the rows of a window's box some, or those that divide
+         * few. */
+        const struct wpk_axis *axis = &root->axes[group->whole];
+        int gene = wpk_gene_list_add(list, true, "%s.together.%s", of, axis->name);
+        for (int64_t size = 1; size <= axis->extent && (!rows || size <= BOX_ROWS_MAX); size++) {
+            bool divides = axis->extent % size == 0, power = (size & (size - 1)) == 0;
+            bool wanted = power || size * size == axis->extent || size == axis->extent;
+            if (rows ? power || divides : divides && wanted) {
+                wpk_gene_list_number(list, gene, size);
+            }
+        }
+        genes->together = gene;
     }
     if (group->behind >= 0) {
         int reader = program->stages[all->group[group->behind].root].output;

@@ -2,40 +2,17 @@
 #include "target/gpu/space/transforms.h"
 
 #include "ir/derive/extract.h"
-
-#include <string.h>
+#include "search/reuse.h"
 
 #define TERMS_MAX 16 /* of one sum */
 #define TILE_MAX 64  /* elements of a thread: 8 x 8 */
-
-/* Mark the axes of the stage that index literals; false: it loads none.
- *   shape   literal [WPK_AXES_MAX] */
-static bool mark_literal(const struct wpk_program *program, const struct wpk_stage *stage,
-                         bool *literal)
-{
-    bool found = false;
-    memset(literal, 0, WPK_AXES_MAX * sizeof(*literal));
-    for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
-        if (program->tensors[load.node->tensor].role != WPK_ROLE_LITERAL) {
-            continue;
-        }
-        found = true;
-        for (int d = 0; d < program->tensors[load.node->tensor].rank; d++) {
-            int axis = wpk_index_axis(program, load.node->index[d]);
-            if (axis >= 0) {
-                literal[axis] = true;
-            }
-        }
-    }
-    return found;
-}
 
 bool wpk_cuda_is_transform(const struct wpk_program *program, int s)
 {
     const struct wpk_stage *stage = &program->stages[s];
     bool literal[WPK_AXES_MAX], prepare[WPK_STAGES_MAX];
     int64_t terms = 1;
-    if (stage->reduction != WPK_REDUCE_SUM || !mark_literal(program, stage, literal)) {
+    if (stage->reduction != WPK_REDUCE_SUM || !wpk_reuse_mark_tables(program, stage, literal)) {
         return false;
     }
     wpk_program_mark_prepare(program, prepare);
@@ -77,7 +54,7 @@ static bool mark_whole(const struct wpk_program *program, int s, bool *whole)
 {
     const struct wpk_stage *stage = &program->stages[s];
     bool known = true;
-    (void)mark_literal(program, stage, whole);
+    (void)wpk_reuse_mark_tables(program, stage, whole);
     for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load) && known;) {
         bool before[WPK_AXES_MAX];
         int first = chained(program, load.node);
