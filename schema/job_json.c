@@ -144,7 +144,7 @@ void wpk_job_op_read_key(struct wpk_json_reader *reader, struct wpk_job_op *op)
         op->layouts = (enum wpk_layouts)wpk_json_get_choice(reader, "layouts", layouts_names,
                                                             COUNT_OF(layouts_names));
     }
-    op->accuracy = wpk_accuracy_get(reader, "accuracy");
+    wpk_accuracy_get(reader, "accuracy", &op->accuracy);
     if (wpk_json_has(reader, "conditions")) {
         op->conditions = (enum wpk_conditions)wpk_json_get_choice(
             reader, "conditions", conditions_names, COUNT_OF(conditions_names));
@@ -450,7 +450,7 @@ void wpk_job_op_put(const struct wpk_job_op *op, struct wpk_json_writer *writer)
         wpk_json_end(writer);
     }
     wpk_json_put_text(writer, "layouts", wpk_layouts_name(op->layouts));
-    wpk_accuracy_put(writer, "accuracy", op->accuracy);
+    wpk_accuracy_put(writer, "accuracy", &op->accuracy);
     wpk_json_put_text(writer, "conditions", wpk_conditions_name(op->conditions));
 }
 
