@@ -111,17 +111,11 @@ static const struct wpk_field verified_fields[] = {
     {WPK_FIELD_END},
 };
 
-static const struct wpk_field own_fields[] = {
-    {WPK_FIELD_GROUP(api_kernel, own, contender_fields)},
-    ANSWER_TEXT("schedule", api_kernel, own_schedule),
-    {WPK_FIELD_END},
-};
-
 /* Values of members that the answer lacks. */
-static void set_defaults(struct wpk_json_reader *r, const char *key, void *object)
+static void set_defaults(struct wpk_json_reader *r, void *object)
 {
     struct wpk_api_kernel *kernel = object;
-    (void)r, (void)key;
+    (void)r;
     kernel->times_direct = -1;
     kernel->own_schedule = "";
     kernel->accuracy = "";
@@ -134,7 +128,10 @@ static const struct wpk_field kernel_fields[] = {
     ANSWER_TEXT("fingerprint", api_kernel, fingerprint),
     {WPK_FIELD_GROUP(api_kernel, served, contender_fields)},
     {WPK_FIELD_OBJECT("baseline", api_kernel, baseline, contender_fields, WPK_OPTIONAL)},
-    {WPK_FIELD_PART("own", own_fields, WPK_OPTIONAL)},
+    {WPK_FIELD_PART("own",
+                    WPK_ROWS({WPK_FIELD_GROUP(api_kernel, own, contender_fields)},
+                             ANSWER_TEXT("schedule", api_kernel, own_schedule)),
+                    WPK_OPTIONAL)},
     ANSWER_REAL("speedup", api_kernel, speedup),
     {WPK_FIELD_PART("candidates", tried_fields, WPK_OPTIONAL)},
     {WPK_FIELD_PART("verified", verified_fields, WPK_OPTIONAL)},
@@ -201,10 +198,10 @@ static const struct wpk_field job_fields[] = {
     {WPK_FIELD_END},
 };
 
-static void set_worker_defaults(struct wpk_json_reader *r, const char *key, void *object)
+static void set_worker_defaults(struct wpk_json_reader *r, void *object)
 {
     struct wpk_api_worker *worker = object;
-    (void)r, (void)key;
+    (void)r;
     worker->providers = "";
     worker->missing = "";
 }

@@ -49,8 +49,6 @@ bool wpk_choice_has_test(const struct wpk_choice *choice)
 
 static const char *const conditions_names[] = {WPK_CONDITIONS_LIST(WPK_LIST_TEXT)};
 static const char *const domain_names[] = {WPK_DRAW_DOMAIN_LIST(WPK_LIST_TEXT)};
-static const char *const remedy[] = {"wpkctl get writes it anew"};
-
 /* As an operator's text can call a tensor. */
 static bool is_name(const char *text)
 {
@@ -105,11 +103,10 @@ static bool is_twice(const struct wpk_choice_list *list, const struct wpk_choice
 }
 
 /* Leave tensors without a canonical name out; the others have names of their own. */
-static void check_binding(struct wpk_json_reader *r, const char *key, void *object)
+static void check_binding(struct wpk_json_reader *r, void *object)
 {
     struct wpk_choice *choice = object;
     struct wpk_choice_list *const lists[] = {&choice->inputs, &choice->constants, &choice->outputs};
-    (void)key;
     for (int l = 0; l < 3; l++) {
         int count = 0;
         for (int i = 0; i < lists[l]->count; i++) {
@@ -133,32 +130,22 @@ static void check_binding(struct wpk_json_reader *r, const char *key, void *obje
     }
 }
 
-static const struct wpk_field pair_item[] = {
-    {.kind = WPK_FIELD_KIND_CUSTOM, .put = put_pair, .get = get_pair},
-    {WPK_FIELD_END},
-};
-
 static const struct wpk_field binding_fields[] = {
-    {WPK_FIELD_ARRAY("inputs", choice, inputs.tensor, inputs.count, pair_item)},
-    {WPK_FIELD_ARRAY("constants", choice, constants.tensor, constants.count, pair_item)},
-    {WPK_FIELD_ARRAY("outputs", choice, outputs.tensor, outputs.count, pair_item)},
+    {WPK_FIELD_ARRAY("inputs", choice, inputs.tensor, inputs.count,
+                     WPK_ITEM_CUSTOM(.put = put_pair, .get = get_pair))},
+    {WPK_FIELD_ARRAY("constants", choice, constants.tensor, constants.count,
+                     WPK_ITEM_CUSTOM(.put = put_pair, .get = get_pair))},
+    {WPK_FIELD_ARRAY("outputs", choice, outputs.tensor, outputs.count,
+                     WPK_ITEM_CUSTOM(.put = put_pair, .get = get_pair))},
     {WPK_FIELD_CHECK(check_binding)},
     {WPK_FIELD_END},
 };
 
-static const struct wpk_field point_item[] = {
-    {WPK_FIELD_ITEM(INT, int64_t, 0, WPK_ELEMENTS_MAX - 1)},
-    {WPK_FIELD_END},
-};
-
-static const struct wpk_field value_item[] = {
-    {WPK_FIELD_ITEM(REAL, double, -1e300, 1e300)},
-    {WPK_FIELD_END},
-};
-
 static const struct wpk_field expected_fields[] = {
-    {WPK_FIELD_ARRAY("points", choice_expected, point, count, point_item)},
-    {WPK_FIELD_ARRAY("values", choice_expected, value, count, value_item, .is_counted = true)},
+    {WPK_FIELD_ARRAY("points", choice_expected, point, count,
+                     WPK_ITEM(INT, int64_t, 0, WPK_ELEMENTS_MAX - 1))},
+    {WPK_FIELD_ARRAY("values", choice_expected, value, count, WPK_ITEM(REAL, double, -1e300, 1e300),
+                     .is_counted = true)},
     {WPK_FIELD_REAL("tolerance", choice_expected, tolerance, 0, 1e300)},
     {WPK_FIELD_END},
 };
@@ -172,10 +159,9 @@ static const struct wpk_field test_fields[] = {
 };
 
 /* A name that stays in the directory of the choice. */
-static void check_file(struct wpk_json_reader *r, const char *key, void *object)
+static void check_file(struct wpk_json_reader *r, void *object)
 {
     const struct wpk_choice_entry *entry = object;
-    (void)key;
     if (entry->file[0] == '\0' || strchr(entry->file, '/') != NULL ||
         strcmp(entry->file, ".") == 0 || strcmp(entry->file, "..") == 0) {
         wpk_json_fail(r, "file", WPK_EINVAL, "'%s' is not the name of a file beside the choice",
@@ -221,19 +207,18 @@ static const struct wpk_field entry_fields[] = {
     {WPK_FIELD_END},
 };
 
-static void check_accuracy(struct wpk_json_reader *r, const char *key, void *object)
+static void check_accuracy(struct wpk_json_reader *r, void *object)
 {
-    (void)key, (void)object;
+    (void)object;
     if (!wpk_json_has(r, "accuracy")) {
         wpk_json_fail(r, "accuracy", WPK_EINVAL, "the class is missing");
     }
 }
 
-static void check_plain(struct wpk_json_reader *r, const char *key, void *object)
+static void check_plain(struct wpk_json_reader *r, void *object)
 {
     const struct wpk_choice *choice = object;
     bool there = false;
-    (void)key;
     for (int i = 0; i < choice->chain_count; i++) {
         there = there || choice->chain[i].kind == WPK_CHOICE_PLAIN;
     }
@@ -245,7 +230,7 @@ static void check_plain(struct wpk_json_reader *r, const char *key, void *object
 }
 
 static const struct wpk_field choice_fields[] = {
-    {WPK_FIELD_VERSION(WPK_CHOICE_VERSION, remedy)},
+    {WPK_FIELD_VERSION(WPK_CHOICE_VERSION, "wpkctl get writes it anew")},
     {WPK_FIELD_OWNED("operator", choice, op, WPK_CHOICE_OP_MAX)},
     {WPK_FIELD(HASH, "fingerprint", choice, fingerprint)},
     {WPK_FIELD_CHECK(check_accuracy)},

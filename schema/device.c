@@ -18,6 +18,7 @@
 
 #define BYTES_MAX ((int64_t)1 << 50)
 #define AVX_VNNI_BIT (1U << 4) /* CPUID 7.1, EAX */
+#define CAPABILITY_MIN 50
 #define CAPABILITY_MAX 999
 #define RATE_MAX 1e18 /* peaks: beyond any machine, and far inside a double */
 
@@ -32,7 +33,7 @@ void wpk_device_claim(wpk_cpu_flags flags, struct wpk_device *device)
 void wpk_device_make_plain(struct wpk_device *device)
 {
     if (wpk_device_is_cuda(device)) {
-        device->cuda.capability = WPK_DEVICE_CUDA_LEAST;
+        device->cuda.capability = CAPABILITY_MIN;
         return;
     }
     wpk_device_claim(WPK_CPU_SET_SSE41, device);
@@ -197,23 +198,17 @@ static wpk_err cpu_of_class(const char *text, struct wpk_device *out)
     return WPK_OK;
 }
 
-wpk_err wpk_device_of_class(const char *text, struct wpk_device *out)
-{
-    bool cuda = strncmp(text, WPK_DEVICE_CUDA "/", sizeof(WPK_DEVICE_CUDA)) == 0;
-    return cuda ? wpk_device_cuda_of_class(text, out) : cpu_of_class(text, out);
-}
-
-static void claim_flags(struct wpk_json_reader *r, const char *key, void *object)
+static void claim_flags(struct wpk_json_reader *r, void *object)
 {
     struct wpk_device *device = object;
-    (void)r, (void)key;
+    (void)r;
     wpk_device_claim(device->cpu.flags, device);
 }
 
-static void take_one_core(struct wpk_json_reader *r, const char *key, void *object)
+static void take_one_core(struct wpk_json_reader *r, void *object)
 {
     struct wpk_device *device = object;
-    (void)r, (void)key;
+    (void)r;
     device->core_count = 1;
 }
 
@@ -235,7 +230,7 @@ static const struct wpk_field cpu_fields[] = {
 static const struct wpk_field cuda_fields[] = {
     {WPK_FIELD(COPY, "kind", device, kind)},
     {WPK_FIELD(LABEL, "model", device, model)},
-    {WPK_FIELD_INT("capability", device, cuda.capability, WPK_DEVICE_CUDA_LEAST, CAPABILITY_MAX)},
+    {WPK_FIELD_INT("capability", device, cuda.capability, CAPABILITY_MIN, CAPABILITY_MAX)},
     {WPK_FIELD_INT("sm_count", device, cuda.sm_count, 1, WPK_DEVICE_SM_MAX)},
     {WPK_FIELD_COUNT("memory_bytes", device, cuda.memory_bytes)},
     {WPK_FIELD_INT("driver", device, cuda.driver, 0, INT32_MAX)},
@@ -287,8 +282,7 @@ static int read_architecture(const char *text, const char *end)
     bool begins = strncmp(text, head, strlen(head)) == 0 && text[strlen(head)] >= '1' &&
                   text[strlen(head)] <= '9';
     long number = begins ? strtol(text + strlen(head), &rest, 10) : 0;
-    return rest == end && number >= WPK_DEVICE_CUDA_LEAST && number <= CAPABILITY_MAX ? (int)number
-                                                                                      : 0;
+    return rest == end && number >= CAPABILITY_MIN && number <= CAPABILITY_MAX ? (int)number : 0;
 }
 
 wpk_err wpk_device_emulate(const char *architecture, int sm_count, struct wpk_device *out,
@@ -315,7 +309,7 @@ wpk_err wpk_device_emulate(const char *architecture, int sm_count, struct wpk_de
     return WPK_OK;
 }
 
-wpk_err wpk_device_cuda_of_class(const char *text, struct wpk_device *out)
+static wpk_err cuda_of_class(const char *text, struct wpk_device *out)
 {
     static const char head[] = WPK_DEVICE_CUDA "/";
     struct wpk_device device = {.kind = WPK_DEVICE_CUDA, .core_count = 1};
@@ -342,4 +336,10 @@ wpk_err wpk_device_cuda_of_class(const char *text, struct wpk_device *out)
     }
     *out = device;
     return WPK_OK;
+}
+
+wpk_err wpk_device_of_class(const char *text, struct wpk_device *out)
+{
+    bool cuda = strncmp(text, WPK_DEVICE_CUDA "/", sizeof(WPK_DEVICE_CUDA)) == 0;
+    return cuda ? cuda_of_class(text, out) : cpu_of_class(text, out);
 }

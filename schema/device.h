@@ -85,11 +85,4 @@ WPK_MUST_CHECK wpk_err wpk_device_of_class(const char *text, struct wpk_device *
 void wpk_device_put(struct wpk_json_writer *writer, const char *key, const void *device);
 void wpk_device_get(struct wpk_json_reader *reader, const char *key, void *device);
 
-/* The part of devices of the kind "cuda", for schema/device.c. */
-
-#define WPK_DEVICE_CUDA_LEAST 50
-
-/*   errors  WPK_EPARSE */
-WPK_MUST_CHECK wpk_err wpk_device_cuda_of_class(const char *text, struct wpk_device *out);
-
 #endif

@@ -218,7 +218,9 @@ static void *make_target(const struct wpk_fields_in *in, const struct wpk_field 
                          size_t count)
 {
     if (f->is_pointer) {
-        set_pointer(in, f->name, at(object, f->offset), wpk_arena_alloc(in->arena, count, f->size));
+        set_pointer(in, f->name, at(object, f->offset),
+                    in->arena != NULL ? wpk_arena_alloc(in->arena, count, f->size)
+                                      : calloc(count > 0 ? count : 1, f->size));
     }
     return target(f, object);
 }
@@ -242,10 +244,14 @@ static void get_items(const struct wpk_fields_in *in, const struct wpk_field *f,
     size_t lower = f->is_counted ? count_of(f, object) : (size_t)f->min;
     size_t upper = f->is_counted ? lower : (size_t)f->max;
     if (most < lower || most > upper) {
-        wpk_json_fail(in->r, f->name, WPK_ERANGE, "must have %zu to %zu items", lower, upper);
+        wpk_json_fail(in->r, f->name, WPK_ERANGE, "%s than %zu items",
+                      most < lower ? "fewer" : "more", most < lower ? lower : upper);
         return;
     }
     void *items = make_target(in, f, object, most);
+    if (!f->is_counted) {
+        store(at(object, f->tag_offset), sizeof(uint32_t), 0);
+    }
     (f->kind == WPK_FIELD_KIND_MAP ? wpk_json_enter : wpk_json_enter_array)(in->r, f->name);
     while (items != NULL && wpk_json_next(in->r)) {
         void *item = at(items, count * f->size);
@@ -295,6 +301,21 @@ static void get_version(const struct wpk_fields_in *in, const struct wpk_field *
     }
 }
 
+/* Functions of a table see no value after a failure. */
+static void call(const struct wpk_fields_in *in, const struct wpk_field *f, void *member)
+{
+    if (wpk_json_status(in->r) != WPK_OK) {
+        return;
+    }
+    if (f->kind == WPK_FIELD_KIND_CHECK) {
+        f->check(in->r, member);
+    } else if (f->make != NULL) {
+        f->make(in, f->name, member);
+    } else {
+        f->get(in->r, f->name, member);
+    }
+}
+
 static void get_value(const struct wpk_fields_in *in, const struct wpk_field *f, void *object)
 {
     const char *key = f->name;
@@ -317,11 +338,7 @@ static void get_value(const struct wpk_fields_in *in, const struct wpk_field *f,
         break;
     case WPK_FIELD_KIND_CUSTOM:
     case WPK_FIELD_KIND_CHECK:
-        if (wpk_json_status(in->r) == WPK_OK && f->make != NULL) {
-            f->make(in, key, member);
-        } else if (wpk_json_status(in->r) == WPK_OK) {
-            f->get(in->r, key, member);
-        }
+        call(in, f, member);
         break;
     case WPK_FIELD_KIND_VERSION:
         get_version(in, f);
@@ -351,7 +368,8 @@ static bool is_missing(const struct wpk_fields_in *in, const struct wpk_field *f
 {
     enum wpk_json_kind kind = wpk_json_kind_of(in->r, f->name);
     bool is_null = kind == WPK_JSON_NULL && (in->is_lenient || f->is_nullable);
-    return (f->is_optional || f->is_nullable) && (kind == WPK_JSON_ABSENT || is_null);
+    bool may_be_missing = f->is_optional || f->is_nullable || f->has_default;
+    return may_be_missing && (kind == WPK_JSON_ABSENT || is_null);
 }
 
 /* Decode the rows from `row` to `end`; NULL: to the last one. */
@@ -361,7 +379,7 @@ static void get_rows(const struct wpk_fields_in *in, const struct wpk_field *row
     for (const struct wpk_field *f = row; f != end && f->kind != WPK_FIELD_KIND_END; f++) {
         if (f->name == NULL || !is_missing(in, f)) {
             get_value(in, f, object);
-        } else if (f->kind == WPK_FIELD_KIND_TEXT) {
+        } else if (f->kind == WPK_FIELD_KIND_TEXT && !f->has_default) {
             *(const char **)at(object, f->offset) = "";
         }
     }

@@ -46,13 +46,14 @@ enum wpk_field_kind {
 /* The source of a decoder. */
 struct wpk_fields_in {
     struct wpk_json_reader *r;
-    struct wpk_arena *arena; /* of texts and lists; NULL where a table has none */
+    struct wpk_arena *arena; /* of texts and lists; NULL: the caller frees lists with free() */
     bool is_lenient;         /* unknown members are ignored, and null is as good as absent */
 };
 
 typedef void (*wpk_field_put_fn)(struct wpk_json_writer *writer, const char *key,
                                  const void *member);
 typedef void (*wpk_field_get_fn)(struct wpk_json_reader *reader, const char *key, void *member);
+typedef void (*wpk_field_check_fn)(struct wpk_json_reader *reader, void *object);
 typedef void (*wpk_field_make_fn)(const struct wpk_fields_in *in, const char *key, void *member);
 
 struct wpk_field {
@@ -60,6 +61,7 @@ struct wpk_field {
     enum wpk_field_kind kind;
     bool is_optional;         /* not encoded if it is 0 or empty; 0 or "" if it is missing */
     bool is_nullable;         /* likewise, but encoded as null */
+    bool has_default;         /* always encoded; if it is missing, the struct stays as it is */
     bool is_pointer;          /* the struct points to the object or the items, in the arena */
     bool is_counted;          /* ARRAY: an earlier row has the number of items */
     unsigned when;            /* GROUP: bit i: it applies if the tag is i; 0: it always applies */
@@ -71,11 +73,13 @@ struct wpk_field {
     const struct wpk_field *table; /* of an object, group or item */
     wpk_field_put_fn put;
     wpk_field_get_fn get;
+    wpk_field_check_fn check;
     wpk_field_make_fn make; /* CUSTOM: in place of `get` where the arena is needed */
 };
 
 #define WPK_OPTIONAL .is_optional = true
 #define WPK_NULLABLE .is_nullable = true
+#define WPK_DEFAULT .has_default = true
 
 #define WPK_FIELD_MEMBER(type, member) (((struct wpk_##type *)0)->member)
 #define WPK_FIELD_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
@@ -104,14 +108,20 @@ struct wpk_field {
     WPK_FIELD(TEXT, name, type, member, .max = (double)(size_max), __VA_ARGS__)
 #define WPK_FIELD_OWNED(name, type, member, size_max, ...)                                         \
     WPK_FIELD(OWNED, name, type, member, .max = (double)(size_max), __VA_ARGS__)
-/* A value that two functions put and get; empty if its first byte is 0. */
+/* A value that two functions put and get, of a member (empty if its first byte is 0) or of the
+ * whole struct. */
 #define WPK_FIELD_CUSTOM(name, type, member, put_fn, get_fn, ...)                                  \
     WPK_FIELD_ROW(name, type, member, WPK_FIELD_KIND_CUSTOM, .put = (put_fn), .get = (get_fn),     \
                   __VA_ARGS__)
-/* The first row: a constant. Another number fails with WPK_EMISMATCH and the remedy, a text in an
- * array of one. */
+#define WPK_FIELD_WHOLE(name_, put_fn, get_fn)                                                     \
+    .name = (name_), .kind = WPK_FIELD_KIND_CUSTOM, .put = (put_fn), .get = (get_fn)
+/* The first row: a constant. Another number fails with WPK_EMISMATCH and the remedy. */
 #define WPK_FIELD_VERSION(number, remedy)                                                          \
-    .name = "version", .kind = WPK_FIELD_KIND_VERSION, .max = (number), .names = (remedy)
+    .name = "version", .kind = WPK_FIELD_KIND_VERSION, .max = (number),                            \
+    .names = (const char *const[])                                                                 \
+    {                                                                                              \
+        remedy                                                                                     \
+    }
 
 /* A struct as a JSON object; several members of this struct as a JSON object. An object is empty if
  * all its rows are, but if the first one is an array or PRESENT, that decides. */
@@ -141,10 +151,18 @@ struct wpk_field {
 #define WPK_FIELD_LIST(name, type, member, count, most, rows, ...)                                 \
     WPK_FIELD_ITEMS(name, type, member, count, rows, WPK_FIELD_KIND_ARRAY, .max = (double)(most),  \
                     .is_pointer = true, __VA_ARGS__)
-/* The value of an item, of a C type. */
-#define WPK_FIELD_ITEM(kind_, type, least, most)                                                   \
-    .kind = WPK_FIELD_KIND_##kind_, .size = sizeof(type), .min = (double)(least),                  \
-    .max = (double)(most)
+/* A table in place: of rows, and of an item of a C type that is no object. */
+#define WPK_ROWS(...) ((const struct wpk_field[]){__VA_ARGS__, {WPK_FIELD_END}})
+#define WPK_ITEM(kind_, type, least, most, ...)                                                    \
+    WPK_ROWS({.kind = WPK_FIELD_KIND_##kind_,                                                      \
+              .size = sizeof(type),                                                                \
+              .min = (double)(least),                                                              \
+              .max = (double)(most),                                                               \
+              __VA_ARGS__})
+#define WPK_ITEM_CUSTOM(...) WPK_ROWS({.kind = WPK_FIELD_KIND_CUSTOM, __VA_ARGS__})
+#define WPK_FIELD_LIST_MAP(name, type, member, count, most, rows, ...)                             \
+    WPK_FIELD_ITEMS(name, type, member, count, rows, WPK_FIELD_KIND_MAP, .max = (double)(most),    \
+                    .is_pointer = true, __VA_ARGS__)
 
 /* Members of this object that are in another struct; those that it has if an earlier member, the
  * tag (an enum or a bool), is one of those in the mask. */
@@ -157,7 +175,7 @@ struct wpk_field {
 /* A bool that is no member: true if the object was there. */
 #define WPK_FIELD_PRESENT(type, member) WPK_FIELD(PRESENT, NULL, type, member)
 /* A rule about several members: a function that is called when the rows before are decoded. */
-#define WPK_FIELD_CHECK(function) .kind = WPK_FIELD_KIND_CHECK, .get = (function)
+#define WPK_FIELD_CHECK(function) .kind = WPK_FIELD_KIND_CHECK, .check = (function)
 
 /* Put a struct: as an object, and as members of the current object. */
 void wpk_fields_put(struct wpk_json_writer *writer, const char *key, const struct wpk_field *table,

@@ -60,17 +60,10 @@ struct wpk_test_all {
 };
 
 static const char *const shape_names[] = {"round", "square", "flat"};
-static const char *const remedy[] = {"ask for another"};
-
 static const struct wpk_field pet_fields[] = {
     {WPK_FIELD(LABEL, "name", test_pet, name)},
     {WPK_FIELD_INT("age", test_pet, age, 0, 30)},
     {WPK_FIELD_OWNED("note", test_pet, note, 100, WPK_OPTIONAL)},
-    {WPK_FIELD_END},
-};
-
-static const struct wpk_field inline_fields[] = {
-    {WPK_FIELD(COPY, "pet_name", test_pet, name)},
     {WPK_FIELD_END},
 };
 
@@ -93,9 +86,6 @@ static const struct wpk_field part_fields[] = {
     {WPK_FIELD_END},
 };
 
-static const struct wpk_field number_item[] = {{WPK_FIELD_ITEM(INT, int64_t, -5, 5)},
-                                               {WPK_FIELD_END}};
-
 static const struct wpk_field square_fields[] = {
     {WPK_FIELD_INT("edges", test_all, edges, 4, 4)},
     {WPK_FIELD_END},
@@ -116,17 +106,16 @@ static void get_twice(struct wpk_json_reader *r, const char *key, void *member)
     *(unsigned *)member = (unsigned)(wpk_json_get_int(r, key, 0, 100) / 2);
 }
 
-static void check_sum(struct wpk_json_reader *r, const char *key, void *object)
+static void check_sum(struct wpk_json_reader *r, void *object)
 {
     const struct wpk_test_all *all = object;
-    (void)key;
     if (all->part_a + all->part_b > 9) {
         wpk_json_fail(r, "part", WPK_EINVAL, "a and b are 9 at most");
     }
 }
 
 static const struct wpk_field all_fields[] = {
-    {WPK_FIELD_VERSION(3, remedy)},
+    {WPK_FIELD_VERSION(3, "ask for another")},
     {WPK_FIELD_CHOICE("shape", test_all, shape, shape_names)},
     {WPK_FIELD_WHEN(test_all, shape, WPK_IS(SHAPE_SQUARE), square_fields)},
     {WPK_FIELD_WHEN(test_all, shape, WPK_IS(SHAPE_ROUND), round_fields)},
@@ -143,11 +132,12 @@ static const struct wpk_field all_fields[] = {
     {WPK_FIELD_TEXT("more", test_all, more, 10, WPK_NULLABLE)},
     {WPK_FIELD_OBJECT("size", test_all, size, size_fields, WPK_OPTIONAL)},
     {WPK_FIELD_PART("part", part_fields, WPK_OPTIONAL)},
-    {WPK_FIELD_ARRAY("numbers", test_all, numbers, number_count, number_item, .min = 1)},
+    {WPK_FIELD_ARRAY("numbers", test_all, numbers, number_count, WPK_ITEM(INT, int64_t, -5, 5),
+                     .min = 1)},
     {WPK_FIELD_LIST("pets", test_all, pets, pet_count, 3, pet_fields)},
     {WPK_FIELD_MAP("tags", test_all, tags, tag_count, tag_fields)},
-    {WPK_FIELD_GROUP(test_all, inline_pet, inline_fields, .is_pointer = true,
-                     .size = sizeof(struct wpk_test_pet))},
+    {WPK_FIELD_GROUP(test_all, inline_pet, WPK_ROWS({WPK_FIELD(COPY, "pet_name", test_pet, name)}),
+                     .is_pointer = true, .size = sizeof(struct wpk_test_pet))},
     {WPK_FIELD_CUSTOM("twice", test_all, twice, put_twice, get_twice)},
     {WPK_FIELD_CHECK(check_sum)},
     {WPK_FIELD_END},

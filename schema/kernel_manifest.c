@@ -8,8 +8,6 @@
 #define REAL_MAX 1e300
 
 static const char *const conditions_names[] = {WPK_CONDITIONS_LIST(WPK_LIST_TEXT)};
-static const char *const remedy[] = {"another release signed the manifest"};
-
 static const struct wpk_field time_fields[] = {
     {WPK_FIELD_COUNT("median", kernel_manifest, median_ns)},
     {WPK_FIELD_COUNT("min", kernel_manifest, min_ns)},
@@ -40,7 +38,7 @@ static void put_created(struct wpk_json_writer *w, const char *key, const void *
 }
 
 static const struct wpk_field manifest_fields[] = {
-    {WPK_FIELD_VERSION(WPK_KERNEL_MANIFEST_VERSION, remedy)},
+    {WPK_FIELD_VERSION(WPK_KERNEL_MANIFEST_VERSION, "another release signed the manifest")},
     {WPK_FIELD(HASH, "fingerprint", kernel_manifest, fingerprint)},
     {WPK_FIELD(COPY, "layouts", kernel_manifest, layouts)},
     {WPK_FIELD_INT("threads", kernel_manifest, threads, 1, THREADS_MAX)},

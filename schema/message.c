@@ -86,10 +86,9 @@ static const struct wpk_field id_fields[] = {
     {WPK_FIELD_END},
 };
 
-static void check_provider(struct wpk_json_reader *r, const char *key, void *object)
+static void check_provider(struct wpk_json_reader *r, void *object)
 {
     const struct wpk_message_provider *provider = object;
-    (void)key;
     check_word(r, "name", provider->name);
 }
 
@@ -100,10 +99,9 @@ static const struct wpk_field provider_fields[] = {
     {WPK_FIELD_END},
 };
 
-static void check_back_end(struct wpk_json_reader *r, const char *key, void *object)
+static void check_back_end(struct wpk_json_reader *r, void *object)
 {
     const struct wpk_message_back_end *back_end = object;
-    (void)key;
     check_word(r, "name", back_end->name);
     check_word(r, "version", back_end->version);
     if (strlen(back_end->name) + strlen(back_end->version) + 2 > WPK_PROVIDER_NAME_MAX) {
@@ -119,11 +117,11 @@ static const struct wpk_field back_end_fields[] = {
     {WPK_FIELD_END},
 };
 
-static void check_label(struct wpk_json_reader *r, const char *key, void *object)
+static void check_label(struct wpk_json_reader *r, void *object)
 {
     const struct wpk_worker_label *label = object;
     if (label->name[strspn(label->name, WPK_WORKER_LABEL_LETTERS)] != '\0') {
-        wpk_json_fail(r, key, WPK_EINVAL, "a label's name is of a-z, 0-9, _, . and -");
+        wpk_json_fail(r, NULL, WPK_EINVAL, "a label's name is of a-z, 0-9, _, . and -");
     }
 }
 
@@ -149,10 +147,9 @@ static void get_role(struct wpk_json_reader *r, const char *key, void *member)
     *(unsigned *)member |= wpk_json_get_bool(r, key) ? role_of(key) : 0U;
 }
 
-static void check_roles(struct wpk_json_reader *r, const char *key, void *object)
+static void check_roles(struct wpk_json_reader *r, void *object)
 {
     const struct wpk_hello *hello = object;
-    (void)key;
     if (hello->roles == 0) {
         wpk_json_fail(r, "runs", WPK_EINVAL, "a worker builds, runs or does both");
     }
@@ -180,15 +177,9 @@ static const struct wpk_field op_fields[] = {
     {WPK_FIELD_END},
 };
 
-static const struct wpk_field target_item[] = {
-    {.kind = WPK_FIELD_KIND_CUSTOM, .put = wpk_device_put, .get = wpk_device_get},
-    {WPK_FIELD_END},
-};
-
-static void check_contender(struct wpk_json_reader *r, const char *key, void *object)
+static void check_contender(struct wpk_json_reader *r, void *object)
 {
     const struct wpk_contender *contender = object;
-    (void)key;
     check_hash(r, "artifact", contender->artifact_sha256, contender->artifact_sha256[0] != '\0');
 }
 
@@ -202,11 +193,6 @@ static const struct wpk_field contender_fields[] = {
 static const struct wpk_field final_fields[] = {
     {WPK_FIELD_INT("round_count", work, round_count, 1, WPK_SAMPLES_MAX)},
     {WPK_FIELD_ARRAY("contenders", work, contenders, contender_count, contender_fields)},
-    {WPK_FIELD_END},
-};
-
-static const struct wpk_field build_fields[] = {
-    {WPK_FIELD_INT("target", work, target, 0, WPK_WORK_MAX - 1)},
     {WPK_FIELD_END},
 };
 
@@ -228,7 +214,7 @@ static const struct wpk_field candidate_fields[] = {
     {WPK_FIELD_END},
 };
 
-static void check_work(struct wpk_json_reader *r, const char *key, void *object)
+static void check_work(struct wpk_json_reader *r, void *object)
 {
     struct wpk_work *work = object;
     const char **const texts[] = {&work->provider, &work->candidate, &work->artifact_sha256,
@@ -236,7 +222,6 @@ static void check_work(struct wpk_json_reader *r, const char *key, void *object)
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         *texts[i] = *texts[i] != NULL ? *texts[i] : ""; /* not of this kind or stage */
     }
-    (void)key;
     check_stage(r, work->stage, work->id.kind);
     check_hash(r, "artifact", work->artifact_sha256,
                work->stage == WPK_STAGE_RUN && work->id.kind != WPK_WORK_FINAL &&
@@ -251,36 +236,27 @@ static const struct wpk_field work_fields[] = {
     {WPK_FIELD_INT("attempt", work, attempt, 1, INT32_MAX)},
     {WPK_FIELD_INT("op", work, op, 0, WPK_WORK_MAX - 1)},
     {WPK_FIELD_OBJECT("policy", work, policy, wpk_policy_fields)},
-    {WPK_FIELD_WHEN(work, stage, WPK_IS(WPK_STAGE_BUILD), build_fields)},
+    {WPK_FIELD_WHEN(work, stage, WPK_IS(WPK_STAGE_BUILD),
+                    WPK_ROWS({WPK_FIELD_INT("target", work, target, 0, WPK_WORK_MAX - 1)}))},
     {WPK_FIELD_WHEN(work, id.kind, WPK_IS(WPK_WORK_FINAL), final_fields)},
     {WPK_FIELD_WHEN(work, id.kind, NOT_FINAL, candidate_fields)},
     {WPK_FIELD_CHECK(check_work)},
     {WPK_FIELD_END},
 };
 
-static const struct wpk_field time_fields[] = {
-    {WPK_FIELD_PART("timing", wpk_timing_fields, WPK_OPTIONAL)},
-    {WPK_FIELD_END},
-};
-
 static const struct wpk_field times_fields[] = {
     {WPK_FIELD_TEXT("failure", result, failure, TEXT_MAX)},
-    {WPK_FIELD_ARRAY("times", result, timing, timing_count, time_fields)},
-    {WPK_FIELD_END},
-};
-
-static const struct wpk_field trial_fields[] = {
-    {WPK_FIELD_OBJECT("record", result, record, wpk_record_fields)},
+    {WPK_FIELD_ARRAY("times", result, timing, timing_count,
+                     WPK_ROWS({WPK_FIELD_PART("timing", wpk_timing_fields, WPK_OPTIONAL)}))},
     {WPK_FIELD_END},
 };
 
 /* Refuse an ok result without a time: 0 ns would be faster than everything. */
-static void check_result(struct wpk_json_reader *r, const char *key, void *object)
+static void check_result(struct wpk_json_reader *r, void *object)
 {
     struct wpk_result *result = object;
     const struct wpk_record *record = &result->record;
     bool timed = record->timing.sample_count > 0;
-    (void)key;
     result->failure = result->failure != NULL ? result->failure : "";
     check_stage(r, result->stage, result->id.kind);
     if (result->id.kind == WPK_WORK_FINAL || record->outcome != WPK_OUTCOME_OK) {
@@ -299,7 +275,8 @@ static const struct wpk_field result_fields[] = {
     {WPK_FIELD_CHOICE("stage", result, stage, stage_names)},
     {WPK_FIELD_INT("attempt", result, attempt, 1, INT32_MAX)},
     {WPK_FIELD_WHEN(result, id.kind, WPK_IS(WPK_WORK_FINAL), times_fields)},
-    {WPK_FIELD_WHEN(result, id.kind, NOT_FINAL, trial_fields)},
+    {WPK_FIELD_WHEN(result, id.kind, NOT_FINAL,
+                    WPK_ROWS({WPK_FIELD_OBJECT("record", result, record, wpk_record_fields)}))},
     {WPK_FIELD_CHECK(check_result)},
     {WPK_FIELD_END},
 };
@@ -321,21 +298,6 @@ static const struct wpk_field poll_message[] = {
     {WPK_FIELD_END},
 };
 
-static const struct wpk_field results_message[] = {
-    {WPK_FIELD_LIST("results", message, results, result_count, WPK_WORK_MAX, result_fields)},
-    {WPK_FIELD_END},
-};
-
-static const struct wpk_field put_artifact_message[] = {
-    {WPK_FIELD_GROUP(message, made_for, id_fields)},
-    {WPK_FIELD_END},
-};
-
-static const struct wpk_field artifact_message[] = {
-    {WPK_FIELD(HASH, "sha256", message, sha256)},
-    {WPK_FIELD_END},
-};
-
 static const struct wpk_field give_back_message[] = {
     {WPK_FIELD_LIST("leases", message, given_back, given_back_count, WPK_HOLDING_MAX, id_fields)},
     {WPK_FIELD_TEXT("reason", message, reason, WPK_DIAG_TEXT_MAX - 1, WPK_OPTIONAL)},
@@ -349,10 +311,9 @@ static const struct wpk_field welcome_message[] = {
 };
 
 /* Work items refer to the message's operators and targets. */
-static void check_references(struct wpk_json_reader *r, const char *key, void *object)
+static void check_references(struct wpk_json_reader *r, void *object)
 {
     const struct wpk_message *message = object;
-    (void)key;
     for (uint32_t i = 0; i < message->work_count; i++) {
         const struct wpk_work *work = &message->work[i];
         if (work->op >= message->op_count) {
@@ -365,20 +326,11 @@ static void check_references(struct wpk_json_reader *r, const char *key, void *o
 
 static const struct wpk_field work_message[] = {
     {WPK_FIELD_LIST("ops", message, ops, op_count, WPK_WORK_MAX, op_fields)},
-    {WPK_FIELD_LIST("targets", message, targets, target_count, WPK_WORK_MAX, target_item)},
+    {WPK_FIELD_LIST("targets", message, targets, target_count, WPK_WORK_MAX,
+                    WPK_ITEM_CUSTOM(.put = wpk_device_put, .get = wpk_device_get))},
     {WPK_FIELD_LIST("work", message, work, work_count, WPK_WORK_MAX, work_fields)},
     {WPK_FIELD(BOOL, "leave", message, leave)},
     {WPK_FIELD_CHECK(check_references)},
-    {WPK_FIELD_END},
-};
-
-static const struct wpk_field ack_item[] = {
-    {WPK_FIELD_ITEM(CHOICE, enum wpk_ack, 0, WPK_ACK_COUNT), .names = ack_names},
-    {WPK_FIELD_END},
-};
-
-static const struct wpk_field ack_message[] = {
-    {WPK_FIELD_LIST("results", message, acks, ack_count, WPK_WORK_MAX, ack_item)},
     {WPK_FIELD_END},
 };
 
@@ -404,24 +356,26 @@ static const struct wpk_field error_message[] = {
     {WPK_FIELD_END},
 };
 
-static const char *const remedy[] = {"bring worker and wpkd to the same release"};
-
 #define MESSAGE(kinds, rows) WPK_FIELD_WHEN(message, kind, kinds, rows)
 #define IS(name) WPK_IS(WPK_MESSAGE_##name)
 
 static const struct wpk_field message_fields[] = {
-    {WPK_FIELD_VERSION(WPK_PROTOCOL_VERSION, remedy)},
+    {WPK_FIELD_VERSION(WPK_PROTOCOL_VERSION, "bring worker and wpkd to the same release")},
     {WPK_FIELD_CHOICE("type", message, kind, kind_names)},
     {WPK_FIELD(U64, "session", message, session)},
     {MESSAGE(IS(HELLO), hello_message)},
     {MESSAGE(IS(POLL), poll_message)},
-    {MESSAGE(IS(RESULTS), results_message)},
-    {MESSAGE(IS(PUT_ARTIFACT), put_artifact_message)},
-    {MESSAGE(IS(PUT_ARTIFACT) | IS(GET_ARTIFACT) | IS(ARTIFACT), artifact_message)},
+    {MESSAGE(IS(RESULTS), WPK_ROWS({WPK_FIELD_LIST("results", message, results, result_count,
+                                                   WPK_WORK_MAX, result_fields)}))},
+    {MESSAGE(IS(PUT_ARTIFACT), WPK_ROWS({WPK_FIELD_GROUP(message, made_for, id_fields)}))},
+    {MESSAGE(IS(PUT_ARTIFACT) | IS(GET_ARTIFACT) | IS(ARTIFACT),
+             WPK_ROWS({WPK_FIELD(HASH, "sha256", message, sha256)}))},
     {MESSAGE(IS(GIVE_BACK), give_back_message)},
     {MESSAGE(IS(WELCOME), welcome_message)},
     {MESSAGE(IS(WORK), work_message)},
-    {MESSAGE(IS(ACK), ack_message)},
+    {MESSAGE(IS(ACK), WPK_ROWS({WPK_FIELD_LIST(
+                          "results", message, acks, ack_count, WPK_WORK_MAX,
+                          WPK_ITEM(CHOICE, enum wpk_ack, 0, WPK_ACK_COUNT, .names = ack_names))}))},
     {MESSAGE(IS(ERROR), error_message)},
     {WPK_FIELD_END},
 };

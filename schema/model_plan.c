@@ -188,11 +188,10 @@ static void check_loops(struct wpk_json_reader *r, const struct wpk_model_plan_s
     }
 }
 
-static void check_plan(struct wpk_json_reader *r, const char *key, void *object)
+static void check_plan(struct wpk_json_reader *r, void *object)
 {
     const struct wpk_model_plan *plan = object;
     int64_t room = (int64_t)plan->data_size;
-    (void)key;
     for (int i = 0; i < plan->kernel_count; i++) {
         const struct wpk_model_plan_kernel *kernel = &plan->kernels[i];
         if (kernel->size > room || kernel->offset > room - kernel->size) {

@@ -126,10 +126,9 @@ static void get_layout(struct wpk_json_reader *r, const char *key, void *member)
     }
 }
 
-static void check_name(struct wpk_json_reader *r, const char *key, void *object)
+static void check_name(struct wpk_json_reader *r, void *object)
 {
     const struct wpk_named_tensor *tensor = object;
-    (void)key;
     if (tensor->name[0] == '\0') {
         wpk_json_fail(r, "name", WPK_EINVAL, "a tensor needs a name");
     }

@@ -90,13 +90,12 @@ static void check_operand(struct wpk_json_reader *r, const struct wpk_recipe *re
 }
 
 /* Check that the recipe has the operands that its primitive needs, and no others. */
-static void check_operands(struct wpk_json_reader *r, const char *key, void *object)
+static void check_operands(struct wpk_json_reader *r, void *object)
 {
     const struct wpk_recipe *recipe = object;
     bool product = recipe->kind == WPK_RECIPE_CONVOLUTION || recipe->kind == WPK_RECIPE_MATMUL ||
                    recipe->kind == WPK_RECIPE_BINARY;
 
-    (void)key;
     for (int role = 0; role < WPK_RECIPE_ROLE_COUNT; role++) {
         bool needed = role == WPK_RECIPE_SRC || role == WPK_RECIPE_DST ||
                       (role == WPK_RECIPE_WEIGHTS && product);
@@ -114,29 +113,27 @@ static void check_operands(struct wpk_json_reader *r, const char *key, void *obj
     }
 }
 
-static void check_axis(struct wpk_json_reader *r, const char *key, void *object)
+static void check_axis(struct wpk_json_reader *r, void *object)
 {
     const struct wpk_recipe *recipe = object;
-    (void)key;
     if (recipe->kind == WPK_RECIPE_SOFTMAX &&
         recipe->axis >= recipe->operand[WPK_RECIPE_SRC].rank) {
         wpk_json_fail(r, "axis", WPK_ERANGE, "src has no axis %d", recipe->axis);
     }
 }
 
-static void clear_operands(struct wpk_json_reader *r, const char *key, void *object)
+static void clear_operands(struct wpk_json_reader *r, void *object)
 {
     struct wpk_recipe *recipe = object;
-    (void)r, (void)key;
+    (void)r;
     for (int role = 0; role < WPK_RECIPE_ROLE_COUNT; role++) {
         recipe->operand[role].tensor = -1;
     }
 }
 
-static void set_spatial(struct wpk_json_reader *r, const char *key, void *object)
+static void set_spatial(struct wpk_json_reader *r, void *object)
 {
     struct wpk_recipe *recipe = object;
-    (void)key;
     recipe->spatial = recipe->operand[WPK_RECIPE_SRC].rank - 2;
     if (recipe->spatial < 1) {
         wpk_json_fail(r, "src", WPK_EINVAL, "a window needs a spatial dimension");
@@ -189,16 +186,6 @@ static void get_tensors(struct wpk_json_reader *r, const char *key, void *object
 #define TENSORS(key)                                                                               \
     .name = (key), .kind = WPK_FIELD_KIND_CUSTOM, .put = put_tensors, .get = get_tensors
 
-static const struct wpk_field extent_item[] = {
-    {WPK_FIELD_ITEM(INT, int64_t, 1, WPK_ELEMENTS_MAX)},
-    {WPK_FIELD_END},
-};
-
-static const struct wpk_field stride_item[] = {
-    {WPK_FIELD_ITEM(INT, int64_t, 0, WPK_ELEMENTS_MAX)},
-    {WPK_FIELD_END},
-};
-
 static const struct wpk_field block_fields[] = {
     {WPK_FIELD_INT("dim", recipe_operand, block_dim, 0, WPK_RECIPE_RANK_MAX - 1)},
     {WPK_FIELD_INT("size", recipe_operand, block, 2, 64)},
@@ -206,8 +193,10 @@ static const struct wpk_field block_fields[] = {
 };
 
 static const struct wpk_field operand_fields[] = {
-    {WPK_FIELD_ARRAY("extents", recipe_operand, extent, rank, extent_item, .min = 1)},
-    {WPK_FIELD_ARRAY("strides", recipe_operand, stride, rank, stride_item, .is_counted = true)},
+    {WPK_FIELD_ARRAY("extents", recipe_operand, extent, rank,
+                     WPK_ITEM(INT, int64_t, 1, WPK_ELEMENTS_MAX), .min = 1)},
+    {WPK_FIELD_ARRAY("strides", recipe_operand, stride, rank,
+                     WPK_ITEM(INT, int64_t, 0, WPK_ELEMENTS_MAX), .is_counted = true)},
     {WPK_FIELD_INT("tensor", recipe_operand, tensor, 0, WPK_RECIPE_TENSORS_MAX - 1)},
     {WPK_FIELD_PART("block", block_fields, WPK_OPTIONAL)},
     {WPK_FIELD(BOOL, "chosen", recipe_operand, chosen)},
@@ -217,48 +206,17 @@ static const struct wpk_field operand_fields[] = {
 #define OPERAND(name, role)                                                                        \
     WPK_FIELD_OBJECT(name, recipe, operand[WPK_RECIPE_##role], operand_fields, WPK_OPTIONAL)
 
-static const struct wpk_field size_item[] = {
-    {WPK_FIELD_ITEM(INT, int64_t, 1, WPK_RECIPE_WINDOW_MAX)},
-    {WPK_FIELD_END},
-};
-
-static const struct wpk_field padding_item[] = {
-    {WPK_FIELD_ITEM(INT, int64_t, 0, WPK_RECIPE_WINDOW_MAX)},
-    {WPK_FIELD_END},
-};
+#define WINDOW(name, member, least)                                                                \
+    WPK_FIELD_ARRAY(name, recipe, member, spatial,                                                 \
+                    WPK_ITEM(INT, int64_t, least, WPK_RECIPE_WINDOW_MAX), .is_counted = true)
 
 static const struct wpk_field window_fields[] = {
     {WPK_FIELD_CHECK(set_spatial)},
-    {WPK_FIELD_ARRAY("kernel", recipe, kernel, spatial, size_item, .is_counted = true)},
-    {WPK_FIELD_ARRAY("strides", recipe, stride, spatial, size_item, .is_counted = true)},
-    {WPK_FIELD_ARRAY("dilations", recipe, dilation, spatial, size_item, .is_counted = true)},
-    {WPK_FIELD_ARRAY("before", recipe, pad_before, spatial, padding_item, .is_counted = true)},
-    {WPK_FIELD_ARRAY("after", recipe, pad_after, spatial, padding_item, .is_counted = true)},
-    {WPK_FIELD_END},
-};
-
-static const struct wpk_field windowed_fields[] = {
-    {WPK_FIELD_PART("window", window_fields)},
-    {WPK_FIELD_END},
-};
-
-static const struct wpk_field softmax_fields[] = {
-    {WPK_FIELD_INT("axis", recipe, axis, 0, WPK_RECIPE_RANK_MAX - 1)},
-    {WPK_FIELD_END},
-};
-
-static const struct wpk_field layernorm_fields[] = {
-    {WPK_FIELD_REAL("epsilon", recipe, epsilon, 0, 1)},
-    {WPK_FIELD_END},
-};
-
-static const struct wpk_field binary_fields[] = {
-    {WPK_FIELD_CHOICE("binary", recipe, binary, binary_names)},
-    {WPK_FIELD_END},
-};
-
-static const struct wpk_field product_fields[] = {
-    {WPK_FIELD_INT("algorithm", recipe, algorithm, 1, WPK_RECIPE_ALGORITHM_MAX, WPK_OPTIONAL)},
+    {WINDOW("kernel", kernel, 1)},
+    {WINDOW("strides", stride, 1)},
+    {WINDOW("dilations", dilation, 1)},
+    {WINDOW("before", pad_before, 0)},
+    {WINDOW("after", pad_after, 0)},
     {WPK_FIELD_END},
 };
 
@@ -269,14 +227,15 @@ static const struct wpk_field post_fields[] = {
     {WPK_FIELD_END},
 };
 
-static const char *const remedy[] = {"tune it again"};
-
 const struct wpk_field wpk_recipe_fields[] = {
-    {WPK_FIELD_VERSION(WPK_RECIPE_VERSION, remedy)},
+    {WPK_FIELD_VERSION(WPK_RECIPE_VERSION, "tune it again")},
     {WPK_FIELD_CHOICE("primitive", recipe, kind, kind_names)},
-    {WPK_FIELD_WHEN(recipe, kind, WPK_IS(WPK_RECIPE_SOFTMAX), softmax_fields)},
-    {WPK_FIELD_WHEN(recipe, kind, WPK_IS(WPK_RECIPE_LAYERNORM), layernorm_fields)},
-    {WPK_FIELD_WHEN(recipe, kind, WPK_IS(WPK_RECIPE_BINARY), binary_fields)},
+    {WPK_FIELD_WHEN(recipe, kind, WPK_IS(WPK_RECIPE_SOFTMAX),
+                    WPK_ROWS({WPK_FIELD_INT("axis", recipe, axis, 0, WPK_RECIPE_RANK_MAX - 1)}))},
+    {WPK_FIELD_WHEN(recipe, kind, WPK_IS(WPK_RECIPE_LAYERNORM),
+                    WPK_ROWS({WPK_FIELD_REAL("epsilon", recipe, epsilon, 0, 1)}))},
+    {WPK_FIELD_WHEN(recipe, kind, WPK_IS(WPK_RECIPE_BINARY),
+                    WPK_ROWS({WPK_FIELD_CHOICE("binary", recipe, binary, binary_names)}))},
     {TENSORS("inputs")},
     {TENSORS("constants")},
     {TENSORS("outputs")},
@@ -285,9 +244,11 @@ const struct wpk_field wpk_recipe_fields[] = {
     {OPERAND("weights", WEIGHTS)},
     {OPERAND("bias", BIAS)},
     {OPERAND("dst", DST)},
-    {WPK_FIELD_WHEN(recipe, kind, WINDOW_KINDS, windowed_fields)},
+    {WPK_FIELD_WHEN(recipe, kind, WINDOW_KINDS,
+                    WPK_ROWS({WPK_FIELD_PART("window", window_fields)}))},
     {WPK_FIELD_WHEN(recipe, kind, WPK_IS(WPK_RECIPE_MATMUL) | WPK_IS(WPK_RECIPE_CONVOLUTION),
-                    product_fields)},
+                    WPK_ROWS({WPK_FIELD_INT("algorithm", recipe, algorithm, 1,
+                                            WPK_RECIPE_ALGORITHM_MAX, WPK_OPTIONAL)}))},
     {WPK_FIELD_ARRAY("posts", recipe, post, post_count, post_fields)},
     {WPK_FIELD_CHECK(check_operands)},
     {WPK_FIELD_CHECK(check_axis)},

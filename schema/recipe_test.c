@@ -91,7 +91,7 @@ static const struct {
     {"\"tensor\":2", "\"tensor\":0", WPK_EINVAL, "dst"},
     {"\"name\":\"t1\"", "\"name\":\"t0\"", WPK_EINVAL, "twice"},
     {"[288,9,3,1]", "[289,9,3,1]", WPK_ERANGE, "leaves 't1'"},
-    {"[288,9,3,1]", "[288,9,3]", WPK_ERANGE, "must have 4 to 4 items"},
+    {"[288,9,3,1]", "[288,9,3]", WPK_ERANGE, "fewer than 4 items"},
     {"[288,9,3,1]", "[8589934592,9,3,1]", WPK_ERANGE, "leaves 't1'"},
     {"[16,32,3,3],\"strides\"", "[8589934592,8589934592,3,3],\"strides\"", WPK_ERANGE, "leaves"},
     {"[2048,1024,128,16]", "[2048,1025,128,16]", WPK_ERANGE, "leaves 't0'"},

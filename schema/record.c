@@ -25,11 +25,9 @@ static const char *const conditions_names[] = {WPK_CONDITIONS_LIST(WPK_LIST_TEXT
 
 /* ---- tables */
 
-static const struct wpk_field sample_item[] = {{WPK_FIELD_ITEM(INT, uint64_t, 0, WPK_JSON_INT_MAX)},
-                                               {WPK_FIELD_END}};
-
 const struct wpk_field wpk_timing_fields[] = {
-    {WPK_FIELD_ARRAY("sample_ns", timing, sample_ns, sample_count, sample_item, .min = 1)},
+    {WPK_FIELD_ARRAY("sample_ns", timing, sample_ns, sample_count,
+                     WPK_ITEM(INT, uint64_t, 0, WPK_JSON_INT_MAX), .min = 1)},
     {WPK_FIELD_INT("median_ns", timing, median_ns, 1, WPK_JSON_INT_MAX)},
     {WPK_FIELD_COUNT("min_ns", timing, min_ns)},
     {WPK_FIELD_COUNT("mad_ns", timing, mad_ns)},
@@ -40,7 +38,7 @@ const struct wpk_field wpk_timing_fields[] = {
     {WPK_FIELD_END},
 };
 
-static const struct wpk_field counters_fields[] = {
+const struct wpk_field wpk_counters_fields[] = {
     {WPK_FIELD_PRESENT(counters, present)},
     {WPK_FIELD_REAL("cycles", counters, cycles, 0, REAL_MAX)},
     {WPK_FIELD_REAL("instructions", counters, instructions, 0, REAL_MAX)},
@@ -58,7 +56,7 @@ static const struct wpk_field error_fields[] = {
     {WPK_FIELD_END},
 };
 
-static const struct wpk_field launch_fields[] = {
+const struct wpk_field wpk_launch_fields[] = {
     {WPK_FIELD_INT("registers", launch_use, registers, 0, LAUNCH_USE_MAX)},
     {WPK_FIELD_INT("local_bytes", launch_use, local_bytes, 0, LAUNCH_USE_MAX)},
     {WPK_FIELD_INT("shared_bytes", launch_use, shared_bytes, 0, LAUNCH_USE_MAX)},
@@ -85,10 +83,9 @@ static void put_log(struct wpk_json_writer *w, const char *key, const void *memb
     wpk_json_put_text(w, key, member);
 }
 
-static void check_times(struct wpk_json_reader *r, const char *key, void *object)
+static void check_times(struct wpk_json_reader *r, void *object)
 {
     const struct wpk_record *record = object;
-    (void)key;
     if (record->outcome != WPK_OUTCOME_OK && record->timing.sample_count > 0) {
         wpk_json_fail(r, "timing", WPK_ERANGE, "a trial that failed has no times");
     }
@@ -102,13 +99,13 @@ const struct wpk_field wpk_record_fields[] = {
     {WPK_FIELD_REAL("anchor_ratio", record, anchor_ratio, 1e-9, 1e9, WPK_OPTIONAL)},
     {WPK_FIELD(HASH, "anchor", record, anchor_sha256, WPK_OPTIONAL)},
     {WPK_FIELD(BOOL, "anchor_failed", record, anchor_failed, WPK_OPTIONAL)},
-    {WPK_FIELD_OBJECT("counters", record, counters, counters_fields, WPK_OPTIONAL)},
+    {WPK_FIELD_OBJECT("counters", record, counters, wpk_counters_fields, WPK_OPTIONAL)},
     {WPK_FIELD_COUNT("build_ns", record, build_ns)},
     {WPK_FIELD_COUNT("verify_ns", record, verify_ns)},
     {WPK_FIELD_COUNT("measure_ns", record, measure_ns)},
     {WPK_FIELD_PART("error", error_fields)},
     {WPK_FIELD_COUNT("constants_bytes", record, constants_bytes)},
-    {WPK_FIELD_OBJECT("launch", record, launch, launch_fields, WPK_OPTIONAL)},
+    {WPK_FIELD_OBJECT("launch", record, launch, wpk_launch_fields, WPK_OPTIONAL)},
     {WPK_FIELD_OWNED("unseen", record, unseen, UNSEEN_SIZE_MAX, WPK_OPTIONAL)},
     {WPK_FIELD_OWNED("schedule", record, schedule, SCHEDULE_SIZE_MAX, WPK_OPTIONAL)},
     {WPK_FIELD(HASH, "schedule_sha256", record, schedule_sha256, WPK_OPTIONAL)},

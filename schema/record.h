@@ -121,6 +121,8 @@ wpk_err wpk_outcome_parse(const char *text, enum wpk_outcome *out);
  * which is called after a failure, too. */
 extern const struct wpk_field wpk_record_fields[];
 extern const struct wpk_field wpk_timing_fields[];
+extern const struct wpk_field wpk_counters_fields[];
+extern const struct wpk_field wpk_launch_fields[]; /* the history keeps them as JSON */
 extern const struct wpk_field wpk_policy_fields[];
 
 /* JSON both ways; decode(encode(r)) equals r.

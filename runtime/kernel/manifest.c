@@ -46,10 +46,9 @@ static bool list_holds(const char (*names)[WPK_NAME_MAX], int count, const char 
 
 /* Every input and output is passed to main once, every prepared tensor to both; prepare sees
  * nothing else but constants. A constant may go to either, to both, or be unused. */
-static void check_arguments(struct wpk_json_reader *r, const char *key, void *object)
+static void check_arguments(struct wpk_json_reader *r, void *object)
 {
     const struct wpk_manifest *m = object;
-    (void)key;
     for (int i = 0; i < m->input_count; i++) {
         if (!list_holds(m->main, m->main_count, m->inputs[i].name)) {
             wpk_json_fail(r, "main", WPK_EINVAL, "input '%s' is missing", m->inputs[i].name);
@@ -94,10 +93,9 @@ static const struct wpk_named_tensor *find_in(const struct wpk_named_tensor *lis
 }
 
 /* A name stands once in the four lists, and programs take no other. */
-static void check_names(struct wpk_json_reader *r, const char *key, void *object)
+static void check_names(struct wpk_json_reader *r, void *object)
 {
     const struct wpk_manifest *m = object;
-    (void)key;
     for (int list = 0; list < 4; list++) {
         const struct wpk_named_tensor *tensors = NULL;
         int count = list_get(m, list, &tensors);
@@ -116,10 +114,9 @@ static void check_names(struct wpk_json_reader *r, const char *key, void *object
     }
 }
 
-static void check_indices(struct wpk_json_reader *r, const char *key, void *object)
+static void check_indices(struct wpk_json_reader *r, void *object)
 {
     const struct wpk_manifest *m = object;
-    (void)key;
     for (int i = 0; i < m->index_count; i++) {
         const struct wpk_manifest_index *index = &m->indices[i];
         const struct wpk_named_tensor *tensor = find_in(m->inputs, m->input_count, index->tensor);
@@ -137,11 +134,10 @@ static void check_indices(struct wpk_json_reader *r, const char *key, void *obje
 }
 
 /* The only output and the input have one type. */
-static void check_in_place(struct wpk_json_reader *r, const char *key, void *object)
+static void check_in_place(struct wpk_json_reader *r, void *object)
 {
     const struct wpk_manifest *m = object;
     const struct wpk_named_tensor *input = find_in(m->inputs, m->input_count, m->in_place);
-    (void)key;
     if (m->in_place[0] != '\0' && (input == NULL || m->output_count != 1 ||
                                    !wpk_tensor_type_equal(&input->type, &m->outputs[0].type))) {
         wpk_json_fail(r, "in_place", WPK_EINVAL, "no input of the output's type");
@@ -151,13 +147,6 @@ static void check_in_place(struct wpk_json_reader *r, const char *key, void *obj
 /* ---- tables */
 
 static const char *const kinds[] = {"cpu", "cuda"};
-static const char *const remedy[] = {"build the kernel again"};
-
-static const struct wpk_field cpu_fields[] = {
-    {WPK_FIELD_CUSTOM("flags", manifest_needs, flags, wpk_cpu_flags_put, wpk_cpu_flags_get)},
-    {WPK_FIELD_END},
-};
-
 static const struct wpk_field cuda_fields[] = {
     {WPK_FIELD_INT("capability", manifest_needs, capability, 1, 999)},
     {WPK_FIELD(BOOL, "emulated", manifest_needs, emulated)},
@@ -166,23 +155,10 @@ static const struct wpk_field cuda_fields[] = {
 
 static const struct wpk_field needs_fields[] = {
     {WPK_FIELD_CHOICE("kind", manifest_needs, cuda, kinds)},
-    {WPK_FIELD_WHEN(manifest_needs, cuda, WPK_IS(0), cpu_fields)},
+    {WPK_FIELD_WHEN(manifest_needs, cuda, WPK_IS(0),
+                    WPK_ROWS({WPK_FIELD_CUSTOM("flags", manifest_needs, flags, wpk_cpu_flags_put,
+                                               wpk_cpu_flags_get)}))},
     {WPK_FIELD_WHEN(manifest_needs, cuda, WPK_IS(1), cuda_fields)},
-    {WPK_FIELD_END},
-};
-
-static const struct wpk_field name_item[] = {
-    {WPK_FIELD_ITEM(COPY, char[WPK_NAME_MAX], 0, 0)},
-    {WPK_FIELD_END},
-};
-
-static const struct wpk_field stride_item[] = {
-    {WPK_FIELD_ITEM(INT, int64_t, -WPK_JSON_INT_MAX, WPK_JSON_INT_MAX)},
-    {WPK_FIELD_END},
-};
-
-static const struct wpk_field extent_item[] = {
-    {WPK_FIELD_ITEM(INT, int64_t, 1, WPK_JSON_INT_MAX)},
     {WPK_FIELD_END},
 };
 
@@ -191,9 +167,10 @@ static const struct wpk_field index_fields[] = {
     {WPK_FIELD_INT("low", manifest_index, bound.low, -WPK_JSON_INT_MAX, WPK_JSON_INT_MAX)},
     {WPK_FIELD_INT("high", manifest_index, bound.high, -WPK_JSON_INT_MAX, WPK_JSON_INT_MAX)},
     {WPK_FIELD_COUNT("first", manifest_index, bound.first)},
-    {WPK_FIELD_ARRAY("strides", manifest_index, bound.stride, bound.axis_count, stride_item)},
-    {WPK_FIELD_ARRAY("extents", manifest_index, bound.extent, bound.axis_count, extent_item,
-                     .is_counted = true)},
+    {WPK_FIELD_ARRAY("strides", manifest_index, bound.stride, bound.axis_count,
+                     WPK_ITEM(INT, int64_t, -WPK_JSON_INT_MAX, WPK_JSON_INT_MAX))},
+    {WPK_FIELD_ARRAY("extents", manifest_index, bound.extent, bound.axis_count,
+                     WPK_ITEM(INT, int64_t, 1, WPK_JSON_INT_MAX), .is_counted = true)},
     {WPK_FIELD_END},
 };
 
@@ -207,7 +184,10 @@ static const struct wpk_field version_fields[] = {
     WPK_FIELD_ARRAY(name, manifest, list, count, wpk_named_tensor_fields)
 
 static const struct wpk_field manifest_fields[] = {
-    {.name = "abi", .kind = WPK_FIELD_KIND_VERSION, .max = WPK_ABI_VERSION, .names = remedy},
+    {.name = "abi",
+     .kind = WPK_FIELD_KIND_VERSION,
+     .max = WPK_ABI_VERSION,
+     .names = (const char *const[]){"build the kernel again"}},
     {WPK_FIELD_OWNED("op", manifest, op, WPK_MANIFEST_SIZE_MAX)},
     {WPK_FIELD(HASH, "fingerprint", manifest, fingerprint)},
     {WPK_FIELD_OBJECT("needs", manifest, needs, needs_fields)},
@@ -216,8 +196,9 @@ static const struct wpk_field manifest_fields[] = {
     {TENSORS("constants", constants, constant_count)},
     {TENSORS("outputs", outputs, output_count)},
     {TENSORS("prepared", prepared, prepared_count)},
-    {WPK_FIELD_ARRAY("main", manifest, main, main_count, name_item)},
-    {WPK_FIELD_ARRAY("prepare", manifest, prepare, prepare_count, name_item)},
+    {WPK_FIELD_ARRAY("main", manifest, main, main_count, WPK_ITEM(COPY, char[WPK_NAME_MAX], 0, 0))},
+    {WPK_FIELD_ARRAY("prepare", manifest, prepare, prepare_count,
+                     WPK_ITEM(COPY, char[WPK_NAME_MAX], 0, 0))},
     {WPK_FIELD(COPY, "in_place", manifest, in_place, WPK_OPTIONAL)},
     {WPK_FIELD_ARRAY("indices", manifest, indices, index_count, index_fields)},
     {WPK_FIELD_OWNED("algorithm", manifest, algorithm, WPK_MANIFEST_SIZE_MAX)},
