@@ -19,7 +19,7 @@ def read(path):
 
 
 def bytes_of(value):
-    dtype, extents = value["tensor"][0]["type"].rstrip("]").split("[")
+    dtype, extents = value["type"].rstrip("]").split("[")
     size = {"f32": 4, "i32": 4, "f64": 8, "i64": 8, "bool": 1}[dtype]
     for extent in filter(None, extents.split(",")):
         size *= int(extent)

@@ -322,7 +322,7 @@ static void put_head(struct wpk_json_writer *writer, const struct bench_table *t
     wpk_json_put_int(writer, "rounds", table->rounds);
     wpk_json_put_real(writer, "round_ms", table->round_ms);
     wpk_json_put_text(writer, "conditions", wpk_conditions_name(table->conditions));
-    wpk_accuracy_put(writer, "accuracy", table->accuracy);
+    wpk_accuracy_put(writer, "accuracy", &table->accuracy);
     wpk_json_begin_object(writer, "peak");
     wpk_json_put_text(writer, "isa", table->peak.name);
     wpk_json_put_real(writer, "flops_per_s", table->peak.flops_per_s);

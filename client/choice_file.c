@@ -32,7 +32,7 @@ static wpk_err write_request(const struct wpk_api_kernel *kernel, const char *pa
         wpk_json_put_raw(w, "binding", kernel->binding_json);
     }
     if (wpk_accuracy_parse(kernel->found_for, &accuracy, NULL) == WPK_OK) {
-        wpk_accuracy_put(w, "accuracy", accuracy);
+        wpk_accuracy_put(w, "accuracy", &accuracy);
     }
     wpk_err err = wpk_json_print(w, false, out);
     wpk_json_writer_free(w);

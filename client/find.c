@@ -245,9 +245,7 @@ static wpk_err prefer_served(struct wpk_session *session, const struct wpk_find_
     for (int i = 0; err == WPK_OK && i < count; i++) {
         if (strcmp(kernels[i].device, own->device) == 0) {
             kernels[here] = kernels[i];
-            kernels[here].binding = own->binding; /* the same operator, by the job's names */
-            kernels[here].binding_json = own->binding_json;
-            kernels[here++].binding_count = own->binding_count;
+            kernels[here++].binding_json = own->binding_json; /* by the job's names */
         }
     }
     if (err == WPK_OK && here > 0) {

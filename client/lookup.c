@@ -49,7 +49,7 @@ static wpk_err put_key(const struct wpk_api_kernel *kernel, const char *class,
     wpk_json_put_text(w, "fingerprint", kernel->fingerprint);
     if (class[0] != '\0') {
         err = wpk_accuracy_parse(class, &accuracy, NULL);
-        wpk_accuracy_put(w, "accuracy", accuracy);
+        wpk_accuracy_put(w, "accuracy", &accuracy);
     }
     if (kernel->conditions[0] != '\0') {
         wpk_json_put_text(w, "conditions", kernel->conditions);
@@ -164,7 +164,9 @@ static void print_class(struct wpk_json_reader *r, bool near)
     if (!wpk_json_has(r, "accuracy") || wpk_json_kind_of(r, "accuracy") == WPK_JSON_NULL) {
         return;
     }
-    wpk_accuracy_name(wpk_accuracy_get(r, "accuracy"), class);
+    struct wpk_accuracy accuracy;
+    wpk_accuracy_get(r, "accuracy", &accuracy);
+    wpk_accuracy_name(accuracy, class);
     printf("  %-12s %s, %s", "class", class, get_text(r, "conditions"));
     if (!near && wpk_json_kind_of(r, "verified") == WPK_JSON_OBJECT) {
         wpk_json_enter(r, "verified");

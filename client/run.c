@@ -239,7 +239,7 @@ static wpk_err read_operator(const struct wpk_kernel *kernel, struct run *run, s
     if (err == WPK_OK) {
         wpk_buf_append_text(out, wpk_json_get_text(r, chosen ? "operator" : "op", OP_SIZE_MAX));
         if (chosen && run->wanted.accuracy == NULL) {
-            run->accuracy = wpk_accuracy_get(r, "accuracy");
+            wpk_accuracy_get(r, "accuracy", &run->accuracy);
         }
         err = wpk_json_status(r);
     }
@@ -343,7 +343,7 @@ static wpk_err print_json(const struct run *run, const struct wpk_choice_taken *
         wpk_json_put_real(w, "max_of_rms", result->max_of_rms);
         wpk_json_put_real(w, "times_direct", result->times_direct);
         wpk_json_put_real(w, "allowed", result->allowed);
-        wpk_accuracy_put(w, "accuracy", run->accuracy);
+        wpk_accuracy_put(w, "accuracy", &run->accuracy);
         wpk_json_put_int(w, "points", result->points);
         wpk_json_end(w);
     } else {

@@ -3,45 +3,41 @@
 
 #include "client/session.h"
 #include "client/show.h"
-#include "common/json.h"
+#include "schema/fields.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT_MAX ((size_t)64 << 10)
+#define TEXT(name, member)                                                                         \
+    WPK_FIELD_TEXT(name, listed_trial, member, (size_t)64 << 10, WPK_OPTIONAL)
+#define NUMBER(name, member)                                                                       \
+    WPK_FIELD_REAL(name, listed_trial, member, -DBL_MAX, DBL_MAX, WPK_OPTIONAL)
 
-static const char *text_of(struct wpk_json_reader *r, const char *key, struct wpk_arena *arena)
-{
-    const char *copy = NULL;
-    if (wpk_json_kind_of(r, key) == WPK_JSON_STRING) {
-        copy = wpk_arena_copy_text(arena, wpk_json_get_text(r, key, TEXT_MAX));
-    }
-    return copy != NULL ? copy : "";
-}
+static const struct wpk_field time_fields[] = {
+    {NUMBER("median", median_ns)},
+    {NUMBER("min", min_ns)},
+    {NUMBER("mad", mad_ns)},
+    {WPK_FIELD_END},
+};
 
-static void read_trial(struct wpk_json_reader *r, struct wpk_arena *arena,
-                       struct wpk_listed_trial *out)
-{
-    *out = (struct wpk_listed_trial){
-        .index = (int64_t)wpk_show_number(r, "index"),
-        .provider = text_of(r, "provider", arena),
-        .candidate = text_of(r, "candidate", arena),
-        .outcome = text_of(r, "outcome", arena),
-        .recorded = text_of(r, "recorded", arena),
-        .ratio = wpk_show_number(r, "anchor_ratio"),
-        .censored =
-            wpk_json_kind_of(r, "censored") == WPK_JSON_BOOL && wpk_json_get_bool(r, "censored"),
-    };
-    out->is_candidate = out->index >= 0;
-    if (wpk_json_kind_of(r, "time_ns") == WPK_JSON_OBJECT) {
-        wpk_json_enter(r, "time_ns");
-        out->median_ns = wpk_show_number(r, "median");
-        out->min_ns = wpk_show_number(r, "min");
-        out->mad_ns = wpk_show_number(r, "mad");
-        wpk_json_leave(r);
-    }
-}
+static const struct wpk_field trial_fields[] = {
+    {WPK_FIELD_INT("index", listed_trial, index, -1, WPK_JSON_INT_MAX, WPK_OPTIONAL)},
+    {TEXT("provider", provider)},
+    {TEXT("candidate", candidate)},
+    {TEXT("outcome", outcome)},
+    {TEXT("recorded", recorded)},
+    {NUMBER("anchor_ratio", ratio)},
+    {WPK_FIELD(BOOL, "censored", listed_trial, censored, WPK_OPTIONAL)},
+    {WPK_FIELD_PART("time_ns", time_fields, WPK_OPTIONAL)},
+    {WPK_FIELD_END},
+};
+
+static const struct wpk_field list_fields[] = {
+    {WPK_FIELD_LIST("trials", trial_list, trial, count, INT32_MAX, trial_fields)},
+    {WPK_FIELD_END},
+};
 
 static int compare_trials(const void *a, const void *b)
 {
@@ -52,20 +48,12 @@ static int compare_trials(const void *a, const void *b)
 static wpk_err read_trials(const struct wpk_buf *body, struct wpk_arena *arena,
                            struct wpk_trial_list *out, struct wpk_diag *diag)
 {
-    struct wpk_json_reader *r = NULL;
-    wpk_err err = wpk_json_open(wpk_buf_text(body), body->size, WPK_HTTP_REPLY_MAX, &r, diag);
-    if (err != WPK_OK) {
-        return err;
+    const struct wpk_fields_text from = {wpk_buf_text(body), body->size, WPK_HTTP_REPLY_MAX, arena,
+                                         true};
+    wpk_err err = wpk_fields_decode(&from, list_fields, out, diag);
+    for (int i = 0; err == WPK_OK && i < out->count; i++) {
+        out->trial[i].is_candidate = out->trial[i].index >= 0;
     }
-    size_t count = wpk_json_count(r, "trials");
-    out->trial = WPK_ARENA_NEW(arena, struct wpk_listed_trial, count + 1);
-    wpk_json_enter_array(r, "trials");
-    while (out->trial != NULL && wpk_json_next(r)) {
-        read_trial(r, arena, &out->trial[out->count++]);
-    }
-    wpk_json_leave(r);
-    err = out->trial == NULL ? WPK_ENOMEM : wpk_json_status(r);
-    wpk_json_close(r);
     if (err == WPK_OK) {
         qsort(out->trial, (size_t)out->count, sizeof(out->trial[0]), compare_trials);
     }

@@ -135,6 +135,9 @@ void wpk_json_put_ints(struct wpk_json_writer *writer, const char *key, const in
 /* Put `text`, one JSON value that this program has printed; it is not checked. NULL puts null. */
 void wpk_json_put_raw(struct wpk_json_writer *writer, const char *key, const char *text);
 
+/* Let wpk_json_print() fail, for a value that cannot be put. */
+void wpk_json_writer_fail(struct wpk_json_writer *writer, wpk_err err);
+
 /* Append the document to `out`. Every object and array that was begun must be ended.
  *
  *   errors  WPK_ENOMEM, WPK_ENOSPC  out->size_max

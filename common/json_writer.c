@@ -49,6 +49,13 @@ void wpk_json_writer_free(struct wpk_json_writer *writer)
     }
 }
 
+void wpk_json_writer_fail(struct wpk_json_writer *writer, wpk_err err)
+{
+    if (writer != NULL && writer->text.err == WPK_OK) {
+        writer->text.err = err;
+    }
+}
+
 static void append_escaped(struct wpk_buf *out, unsigned char c)
 {
     static const char short_names[] = "btn\0fr"; /* from \b, 8, to \r, 13; \v has none */

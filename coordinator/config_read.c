@@ -3,149 +3,117 @@
  * them, and a test compares the three. */
 #include "coordinator/config.h"
 
-#include "common/json.h"
 #include "common/net.h"
 #include "coordinator/http/http.h"
 #include "coordinator/state/coordinator.h"
+#include "schema/fields.h"
 
 #include <errno.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Reader and configuration together; text that was read is copied into the configuration. */
-struct reading {
-    struct wpk_json_reader *reader;
-    struct wpk_config *config;
-};
-
-static const char *copy_text(struct reading *r, const char *key)
+static void make_text(const struct wpk_fields_in *in, const char *key, void *member)
 {
-    const char *text = wpk_json_get_text(r->reader, key, WPK_CONFIG_PATH_MAX);
+    const char *text = wpk_json_get_text(in->r, key, WPK_CONFIG_PATH_MAX);
+    const char *copy = wpk_arena_copy_text(in->arena, text);
     if (text[0] == '\0') {
-        wpk_json_fail(r->reader, key, WPK_EINVAL, "must not be empty");
-        return "";
+        wpk_json_fail(in->r, key, WPK_EINVAL, "must not be empty");
+    } else if (copy == NULL) {
+        wpk_json_fail(in->r, key, WPK_ENOMEM, "%s", wpk_err_text(WPK_ENOMEM));
     }
-    const char *copy = wpk_arena_copy_text(&r->config->arena, text);
-    if (copy == NULL) {
-        wpk_json_fail(r->reader, key, WPK_ENOMEM, "%s", wpk_err_text(WPK_ENOMEM));
-    }
-    return copy != NULL ? copy : "";
-}
-
-static const char *optional_text(struct reading *r, const char *key)
-{
-    return wpk_json_has(r->reader, key) ? copy_text(r, key) : NULL;
-}
-
-static void optional_u32(struct reading *r, const char *key, int64_t min, int64_t max,
-                         uint32_t *out)
-{
-    if (wpk_json_has(r->reader, key)) {
-        *out = (uint32_t)wpk_json_get_int(r->reader, key, min, max);
-    }
+    *(const char **)member = copy != NULL ? copy : "";
 }
 
 /* ---- listeners */
 
 /* Permissions are written as everybody writes them: in octal, so as text. */
-static unsigned get_mode(struct reading *r)
+static void get_mode(struct wpk_json_reader *r, const char *key, void *member)
 {
-    const char *text = wpk_json_get_text(r->reader, "mode", 8);
+    const char *text = wpk_json_get_text(r, key, 8);
     char *end = NULL;
     unsigned long mode = strtoul(text, &end, 8);
     if (text[0] != '0' || *end != '\0' || mode == 0 || mode > 0777) {
-        wpk_json_fail(r->reader, "mode", WPK_EINVAL, "must be like \"0660\"");
-        return 0600;
+        wpk_json_fail(r, key, WPK_EINVAL, "must be like \"0660\"");
     }
-    return (unsigned)mode;
+    *(unsigned *)member = (unsigned)mode;
 }
 
-static void read_listener(struct reading *r, struct wpk_config_listener *out)
+static void check_pair(struct wpk_json_reader *r, void *object)
 {
-    wpk_json_enter(r->reader, NULL);
-    WPK_JSON_ALLOW(r->reader, "address", "certificate", "key", "insecure", "mode");
-    *out = (struct wpk_config_listener){.address = copy_text(r, "address"), .mode = 0600};
-    out->certificate = optional_text(r, "certificate");
-    out->key = optional_text(r, "key");
-    if ((out->certificate == NULL) != (out->key == NULL)) {
-        wpk_json_fail(r->reader, out->key == NULL ? "key" : "certificate", WPK_EINVAL,
+    const struct wpk_config_listener *listener = object;
+    if ((listener->certificate == NULL) != (listener->key == NULL)) {
+        wpk_json_fail(r, listener->key == NULL ? "key" : "certificate", WPK_EINVAL,
                       "is missing: certificate and key go together");
     }
-    out->insecure = wpk_json_has(r->reader, "insecure") && wpk_json_get_bool(r->reader, "insecure");
-    if (wpk_json_has(r->reader, "mode")) {
-        out->mode = get_mode(r);
-    }
-    wpk_json_leave(r->reader);
 }
 
-static void read_listeners(struct reading *r, struct wpk_config_listener *out, uint32_t *out_count,
-                           wpk_err (*check)(const struct wpk_config_listener *,
-                                            struct wpk_diag *diag))
+static void check_http(struct wpk_json_reader *r, void *object)
 {
-    uint32_t count = 0;
-    wpk_json_enter_array(r->reader, "listen");
-    while (wpk_json_next(r->reader)) {
-        struct wpk_diag why = {0};
-        if (count == WPK_CONFIG_LISTENERS_MAX) {
-            wpk_json_fail(r->reader, NULL, WPK_ERANGE, "more than %d listeners", count);
-            break;
-        }
-        read_listener(r, &out[count]);
-        if (wpk_json_status(r->reader) == WPK_OK && check(&out[count], &why) != WPK_OK) {
-            wpk_json_fail(r->reader, NULL, WPK_EINVAL, "%s", why.text);
-        }
-        count++;
+    struct wpk_diag why = {0};
+    if (wpk_json_status(r) == WPK_OK && wpk_config_check_http(object, &why) != WPK_OK) {
+        wpk_json_fail(r, NULL, WPK_EINVAL, "%s", why.text);
     }
-    wpk_json_leave(r->reader);
-    if (count == 0) {
-        wpk_json_fail(r->reader, "listen", WPK_EINVAL, "must have a listener at least");
-    }
-    *out_count = count;
 }
+
+static void check_workers(struct wpk_json_reader *r, void *object)
+{
+    struct wpk_diag why = {0};
+    if (wpk_json_status(r) == WPK_OK && wpk_config_check_workers(object, &why) != WPK_OK) {
+        wpk_json_fail(r, NULL, WPK_EINVAL, "%s", why.text);
+    }
+}
+
+#define TEXT(name, type, member)                                                                   \
+    WPK_FIELD(CUSTOM, name, type, member, .make = make_text, WPK_DEFAULT)
+#define INT(name, member, least, most) WPK_FIELD_INT(name, config, member, least, most, WPK_DEFAULT)
+
+static void clear_listener(struct wpk_json_reader *r, void *object)
+{
+    struct wpk_config_listener *listener = object;
+    (void)r;
+    *listener = (struct wpk_config_listener){.mode = 0600};
+}
+
+static const struct wpk_field listener_fields[] = {
+    {WPK_FIELD_CHECK(clear_listener)},
+    {WPK_FIELD(CUSTOM, "address", config_listener, address, .make = make_text)},
+    {TEXT("certificate", config_listener, certificate)},
+    {TEXT("key", config_listener, key)},
+    {WPK_FIELD(BOOL, "insecure", config_listener, insecure, WPK_DEFAULT)},
+    {WPK_FIELD_CUSTOM("mode", config_listener, mode, NULL, get_mode, WPK_DEFAULT)},
+    {WPK_FIELD_CHECK(check_pair)},
+    {WPK_FIELD_END},
+};
+
+static const struct wpk_field http_listener[] = {
+    {.kind = WPK_FIELD_KIND_GROUP, .table = listener_fields},
+    {WPK_FIELD_CHECK(check_http)},
+    {WPK_FIELD_END},
+};
+
+static const struct wpk_field worker_listener[] = {
+    {.kind = WPK_FIELD_KIND_GROUP, .table = listener_fields},
+    {WPK_FIELD_CHECK(check_workers)},
+    {WPK_FIELD_END},
+};
 
 /* ---- sections */
 
-static void read_hosts(struct reading *r)
-{
-    struct wpk_config *config = r->config;
-    wpk_json_enter_array(r->reader, "hosts");
-    while (wpk_json_next(r->reader)) {
-        if (config->host_count == WPK_CONFIG_HOSTS_MAX) {
-            wpk_json_fail(r->reader, NULL, WPK_ERANGE, "more than %d hosts", WPK_CONFIG_HOSTS_MAX);
-            break;
-        }
-        config->hosts[config->host_count++] = copy_text(r, NULL);
-    }
-    wpk_json_leave(r->reader);
-}
+static const struct wpk_field http_fields[] = {
+    {WPK_FIELD_ARRAY("listen", config, http, http_count, http_listener, .min = 1, WPK_DEFAULT)},
+    {WPK_FIELD_ARRAY("hosts", config, hosts, host_count, WPK_ITEM_CUSTOM(.make = make_text),
+                     WPK_DEFAULT)},
+    {INT("connections_max", http_connections_max, 1, WPK_HTTP_CONNECTIONS_MAX)},
+    {WPK_FIELD_END},
+};
 
-static void read_http(struct reading *r)
-{
-    wpk_json_enter(r->reader, "http");
-    WPK_JSON_ALLOW(r->reader, "listen", "hosts", "connections_max");
-    if (wpk_json_has(r->reader, "listen")) {
-        read_listeners(r, r->config->http, &r->config->http_count, wpk_config_check_http);
-    }
-    if (wpk_json_has(r->reader, "hosts")) {
-        read_hosts(r);
-    }
-    optional_u32(r, "connections_max", 1, WPK_HTTP_CONNECTIONS_MAX,
-                 &r->config->http_connections_max);
-    wpk_json_leave(r->reader);
-}
-
-static void read_workers(struct reading *r)
-{
-    wpk_json_enter(r->reader, "workers");
-    WPK_JSON_ALLOW(r->reader, "listen", "connections_max");
-    if (wpk_json_has(r->reader, "listen")) {
-        read_listeners(r, r->config->workers, &r->config->worker_count, wpk_config_check_workers);
-    }
-    optional_u32(r, "connections_max", 1, WPK_NET_CONNECTIONS_MAX,
-                 &r->config->worker_connections_max);
-    wpk_json_leave(r->reader);
-}
+static const struct wpk_field workers_fields[] = {
+    {WPK_FIELD_ARRAY("listen", config, workers, worker_count, worker_listener, .min = 1,
+                     WPK_DEFAULT)},
+    {INT("connections_max", worker_connections_max, 1, WPK_NET_CONNECTIONS_MAX)},
+    {WPK_FIELD_END},
+};
 
 /* A user by name or by number; false: there is none. */
 static bool find_user(const char *name, uid_t *out)
@@ -166,140 +134,119 @@ static bool find_user(const char *name, uid_t *out)
     return name[0] >= '0' && name[0] <= '9' && *end == '\0' && errno == 0 && number < UINT32_MAX;
 }
 
-static unsigned read_roles(struct reading *r)
+static unsigned read_roles(struct wpk_json_reader *r)
 {
     unsigned roles = 0;
-    wpk_json_enter_array(r->reader, NULL);
-    while (wpk_json_next(r->reader)) {
+    wpk_json_enter_array(r, NULL);
+    while (wpk_json_next(r)) {
         struct wpk_diag why = {0};
         unsigned role = 0;
-        if (wpk_roles_parse(wpk_json_get_text(r->reader, NULL, 32), &role, &why) != WPK_OK) {
-            wpk_json_fail(r->reader, NULL, WPK_EINVAL, "%s", why.text);
+        if (wpk_roles_parse(wpk_json_get_text(r, NULL, 32), &role, &why) != WPK_OK) {
+            wpk_json_fail(r, NULL, WPK_EINVAL, "%s", why.text);
         }
         roles |= role;
     }
-    wpk_json_leave(r->reader);
+    wpk_json_leave(r);
     return roles;
 }
 
-static void read_peers(struct reading *r)
+static void get_peers(struct wpk_json_reader *r, const char *key, void *object)
 {
-    struct wpk_config *config = r->config;
-    wpk_json_enter(r->reader, "peers");
-    while (wpk_json_next(r->reader)) {
+    struct wpk_config *config = object;
+    if (!wpk_json_has(r, key)) {
+        return;
+    }
+    wpk_json_enter(r, key);
+    while (wpk_json_next(r)) {
         struct wpk_config_peer *peer = &config->peers[config->peer_count];
         if (config->peer_count == WPK_CONFIG_PEERS_MAX) {
-            wpk_json_fail(r->reader, NULL, WPK_ERANGE, "more than %d peers", WPK_CONFIG_PEERS_MAX);
+            wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d peers", WPK_CONFIG_PEERS_MAX);
             break;
         }
-        if (!find_user(wpk_json_name(r->reader), &peer->uid)) {
-            wpk_json_fail(r->reader, NULL, WPK_EINVAL, "there is no such user here");
+        if (!find_user(wpk_json_name(r), &peer->uid)) {
+            wpk_json_fail(r, NULL, WPK_EINVAL, "there is no such user here");
         }
         peer->roles = read_roles(r);
         config->peer_count++;
     }
-    wpk_json_leave(r->reader);
+    wpk_json_leave(r);
 }
 
-static void read_owner(struct reading *r, struct wpk_config_owner *out)
-{
-    wpk_json_enter(r->reader, NULL);
-    WPK_JSON_ALLOW(r->reader, "weight", "jobs_max");
-    optional_u32(r, "weight", 1, 1000, &out->weight);
-    optional_u32(r, "jobs_max", 0, WPK_JOBS_LIVE_MAX, &out->jobs_max);
-    wpk_json_leave(r->reader);
-}
+static const struct wpk_field owner_fields[] = {
+    {WPK_FIELD_INT("weight", config_owner, weight, 1, 1000, WPK_DEFAULT)},
+    {WPK_FIELD_INT("jobs_max", config_owner, jobs_max, 0, WPK_JOBS_LIVE_MAX, WPK_DEFAULT)},
+    {WPK_FIELD_END},
+};
 
 /* "*" is every owner that has no entry, and what an entry leaves out: so it comes first. */
-static void read_owners(struct reading *r)
+static void make_owners(const struct wpk_fields_in *in, const char *key, void *object)
 {
-    struct wpk_config *config = r->config;
-    size_t count = wpk_json_count(r->reader, "owners");
+    struct wpk_config *config = object;
+    size_t count = wpk_json_count(in->r, key);
+    if (!wpk_json_has(in->r, key)) {
+        return;
+    }
     if (count > WPK_CONFIG_OWNERS_MAX) {
-        wpk_json_fail(r->reader, "owners", WPK_ERANGE, "more than %d owners",
-                      WPK_CONFIG_OWNERS_MAX);
+        wpk_json_fail(in->r, key, WPK_ERANGE, "more than %d owners", WPK_CONFIG_OWNERS_MAX);
         return;
     }
     config->owners = wpk_arena_alloc(&config->arena, count, sizeof *config->owners);
     for (int pass = 0; pass < 2 && config->owners != NULL; pass++) {
-        wpk_json_enter(r->reader, "owners");
-        while (wpk_json_next(r->reader)) {
-            const char *name = wpk_json_name(r->reader);
+        wpk_json_enter(in->r, key);
+        while (wpk_json_next(in->r)) {
+            const char *name = wpk_json_name(in->r);
             bool is_default = strcmp(name, "*") == 0;
             if (is_default && pass == 0) {
-                read_owner(r, &config->owner_default);
+                wpk_fields_get(in, NULL, owner_fields, &config->owner_default);
             } else if (!is_default && pass == 1) {
                 struct wpk_config_owner *owner = &config->owners[config->owner_count];
                 *owner = config->owner_default;
                 owner->name = wpk_arena_copy_text(&config->arena, name);
                 config->owner_count += owner->name != NULL;
-                read_owner(r, owner);
+                wpk_fields_get(in, NULL, owner_fields, owner);
             }
         }
-        wpk_json_leave(r->reader);
+        wpk_json_leave(in->r);
     }
 }
 
-static void read_artifacts(struct reading *r)
-{
-    wpk_json_enter(r->reader, "artifacts");
-    WPK_JSON_ALLOW(r->reader, "bytes_max", "kept_per_problem");
-    if (wpk_json_has(r->reader, "bytes_max")) {
-        r->config->artifact_bytes_max =
-            (uint64_t)wpk_json_get_int(r->reader, "bytes_max", 0, WPK_JSON_INT_MAX);
-    }
-    optional_u32(r, "kept_per_problem", 1, 1000, &r->config->artifacts_per_problem);
-    wpk_json_leave(r->reader);
-}
+static const struct wpk_field artifacts_fields[] = {
+    {INT("bytes_max", artifact_bytes_max, 0, WPK_JSON_INT_MAX)},
+    {INT("kept_per_problem", artifacts_per_problem, 1, 1000)},
+    {WPK_FIELD_END},
+};
 
-static void read_log(struct reading *r)
-{
-    static const char *const levels[] = {WPK_LOG_LEVEL_LIST(WPK_LIST_TEXT)};
-    static const char *const formats[] = {WPK_LOG_FORMAT_LIST(WPK_LIST_TEXT)};
-    wpk_json_enter(r->reader, "log");
-    WPK_JSON_ALLOW(r->reader, "level", "format");
-    if (wpk_json_has(r->reader, "level")) {
-        r->config->log_level = (enum wpk_log_level)wpk_json_get_choice(
-            r->reader, "level", levels, sizeof levels / sizeof levels[0]);
-    }
-    if (wpk_json_has(r->reader, "format")) {
-        r->config->log_format = (enum wpk_log_format)wpk_json_get_choice(
-            r->reader, "format", formats, sizeof formats / sizeof formats[0]);
-    }
-    wpk_json_leave(r->reader);
-}
+static const char *const level_names[] = {WPK_LOG_LEVEL_LIST(WPK_LIST_TEXT)};
+static const char *const format_names[] = {WPK_LOG_FORMAT_LIST(WPK_LIST_TEXT)};
 
-static void read_all(struct reading *r)
-{
-    static const struct {
-        const char *name;
-        void (*read)(struct reading *r);
-    } sections[] = {{"http", read_http},     {"workers", read_workers},     {"peers", read_peers},
-                    {"owners", read_owners}, {"artifacts", read_artifacts}, {"log", read_log}};
-    WPK_JSON_ALLOW(r->reader, "data", "http", "workers", "peers", "owners", "log", "drain_s",
-                   "artifacts", "exit_when_idle_s");
-    if (wpk_json_has(r->reader, "data")) {
-        r->config->data_dir = copy_text(r, "data");
-    }
-    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
-        if (wpk_json_has(r->reader, sections[i].name)) {
-            sections[i].read(r);
-        }
-    }
-    optional_u32(r, "drain_s", 0, 3600, &r->config->drain_s);
-    optional_u32(r, "exit_when_idle_s", 0, 1000000, &r->config->idle_s);
-}
+static const struct wpk_field log_fields[] = {
+    {WPK_FIELD_CHOICE("level", config, log_level, level_names, WPK_DEFAULT)},
+    {WPK_FIELD_CHOICE("format", config, log_format, format_names, WPK_DEFAULT)},
+    {WPK_FIELD_END},
+};
+
+static const struct wpk_field config_fields[] = {
+    {TEXT("data", config, data_dir)},
+    {WPK_FIELD_PART("http", http_fields, WPK_DEFAULT)},
+    {WPK_FIELD_PART("workers", workers_fields, WPK_DEFAULT)},
+    {WPK_FIELD_WHOLE("peers", NULL, get_peers)},
+    {.name = "owners", .kind = WPK_FIELD_KIND_CUSTOM, .make = make_owners},
+    {WPK_FIELD_PART("artifacts", artifacts_fields, WPK_DEFAULT)},
+    {WPK_FIELD_PART("log", log_fields, WPK_DEFAULT)},
+    {INT("drain_s", drain_s, 0, 3600)},
+    {INT("exit_when_idle_s", idle_s, 0, 1000000)},
+    {WPK_FIELD_END},
+};
 
 wpk_err wpk_config_read(const char *path, struct wpk_config *config, struct wpk_diag *diag)
 {
-    struct reading reading = {.config = config};
-    wpk_err err = wpk_config_file_open(path, &reading.reader, diag);
-    if (err != WPK_OK) {
-        return err;
+    struct wpk_fields_in in = {.arena = &config->arena};
+    wpk_err err = wpk_config_file_open(path, &in.r, diag);
+    if (err == WPK_OK) {
+        wpk_fields_get_here(&in, config_fields, config);
+        err = wpk_json_status(in.r);
+        wpk_json_close(in.r);
     }
-    read_all(&reading);
-    err = wpk_json_status(reading.reader);
-    wpk_json_close(reading.reader);
     return err;
 }
 

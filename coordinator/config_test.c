@@ -196,7 +196,7 @@ static void file_is_checked(void **state)
         {"{\"http\": {\"listen\": [{\"address\": \"unix:/s\", \"mode\": \"666\"}]}}",
          "like \"0660\""},
         {"{\"http\": {\"listen\": [{\"address\": \"[::]:1\", \"key\": \"/k\"}]}}", "go together"},
-        {"{\"http\": {\"listen\": []}}", "a listener at least"},
+        {"{\"http\": {\"listen\": []}}", "fewer than 1 items"},
         {"{\"workers\": {\"listen\": [{\"address\": \"tcp://[fe80::1]:1\"}]}}", "needs tls+tcp://"},
         {"{\"workers\": {\"listen\": [{\"address\": \"tls+tcp://1.2.3.4:1\"}]}}",
          "needs a certificate"},
@@ -239,9 +239,9 @@ static void lists_have_an_end(void **state)
         const char *expected;
     } cases[] = {
         {"{\"http\": {\"listen\": [", "{\"address\": \"unix:/s%d\"}", "]}}", 8,
-         "more than 8 listeners"},
+         "more than 8 items"},
         {"{\"workers\": {\"listen\": [", "{\"address\": \"ipc:///s%d\"}", "]}}", 8,
-         "more than 8 listeners"},
+         "more than 8 items"},
         {"{\"peers\": {", "\"%d\": [\"read\"]", "}}", 64, "more than 64 peers"},
         {"{\"owners\": {", "\"o%d\": {}", "}}", 1024, "more than 1024 owners"},
     };

@@ -120,21 +120,21 @@ static struct wpk_accuracy get_name(struct wpk_json_reader *reader, const char *
     return accuracy;
 }
 
-struct wpk_accuracy wpk_accuracy_get(struct wpk_json_reader *reader, const char *key)
+void wpk_accuracy_get(struct wpk_json_reader *reader, const char *key, void *accuracy)
 {
-    struct wpk_accuracy accuracy = WPK_ACCURACY_STANDARD;
+    struct wpk_accuracy *out = accuracy;
+    *out = WPK_ACCURACY_STANDARD;
     switch (wpk_json_kind_of(reader, key)) {
     case WPK_JSON_ABSENT:
         break;
     case WPK_JSON_STRING:
-        accuracy = get_name(reader, key);
+        *out = get_name(reader, key);
         break;
     case WPK_JSON_OBJECT:
         wpk_json_enter(reader, key);
         WPK_JSON_ALLOW(reader, "times_direct");
-        accuracy.times_direct =
-            wpk_json_get_real(reader, "times_direct", 0, WPK_ACCURACY_TIMES_MAX);
-        if (!in_range(accuracy.times_direct)) {
+        out->times_direct = wpk_json_get_real(reader, "times_direct", 0, WPK_ACCURACY_TIMES_MAX);
+        if (!in_range(out->times_direct)) {
             wpk_json_fail(reader, "times_direct", WPK_ERANGE, "must be above 0");
         }
         wpk_json_leave(reader);
@@ -143,17 +143,17 @@ struct wpk_accuracy wpk_accuracy_get(struct wpk_json_reader *reader, const char 
         wpk_json_fail(reader, key, WPK_EINVAL,
                       "must be \"strict\", \"standard\", \"fast\" or {\"times_direct\": NUMBER}");
     }
-    return accuracy;
 }
 
-void wpk_accuracy_put(struct wpk_json_writer *writer, const char *key, struct wpk_accuracy accuracy)
+void wpk_accuracy_put(struct wpk_json_writer *writer, const char *key, const void *accuracy)
 {
-    const char *name = class_of(accuracy);
+    const struct wpk_accuracy *in = accuracy;
+    const char *name = class_of(*in);
     if (name != NULL) {
         wpk_json_put_text(writer, key, name);
         return;
     }
     wpk_json_begin_object(writer, key);
-    wpk_json_put_real(writer, "times_direct", accuracy.times_direct);
+    wpk_json_put_real(writer, "times_direct", in->times_direct);
     wpk_json_end(writer);
 }

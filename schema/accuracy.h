@@ -32,10 +32,9 @@ wpk_err wpk_accuracy_parse(const char *text, struct wpk_accuracy *out, struct wp
 void wpk_accuracy_name(struct wpk_accuracy accuracy, char *out);
 
 /* A class in JSON: a name, or {"times_direct": 6}. A wrong value is the reader's failure; an absent
- * field is the class `standard`. */
-struct wpk_accuracy wpk_accuracy_get(struct wpk_json_reader *reader, const char *key);
-void wpk_accuracy_put(struct wpk_json_writer *writer, const char *key,
-                      struct wpk_accuracy accuracy);
+ * field is the class `standard`. Both take a struct wpk_accuracy, for a row of schema/fields.h. */
+void wpk_accuracy_put(struct wpk_json_writer *writer, const char *key, const void *accuracy);
+void wpk_accuracy_get(struct wpk_json_reader *reader, const char *key, void *accuracy);
 
 /* True if an error, as a multiple of direct evaluation's, is within the class. On inputs that are
  * recorded with the search, the limit is a tenth below the class's multiple; on fresh inputs it has

@@ -88,7 +88,7 @@ static wpk_err read(const char *text, struct wpk_accuracy *out, struct wpk_diag 
 {
     struct wpk_json_reader *reader = NULL;
     assert_int_equal(wpk_json_open(text, strlen(text), 0, &reader, diag), WPK_OK);
-    *out = wpk_accuracy_get(reader, "accuracy");
+    wpk_accuracy_get(reader, "accuracy", out);
     wpk_err err = wpk_json_status(reader);
     wpk_json_close(reader);
     return err;
@@ -99,7 +99,7 @@ static void test_json(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         struct wpk_json_writer *writer = wpk_json_writer_new_object();
-        wpk_accuracy_put(writer, "accuracy", (struct wpk_accuracy){good[i].times});
+        wpk_accuracy_put(writer, "accuracy", &(struct wpk_accuracy){good[i].times});
         struct wpk_buf buf = {.size_max = 1000};
         char *text = NULL;
         assert_int_equal(wpk_json_print(writer, false, &buf), WPK_OK);

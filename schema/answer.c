@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schema/answer.h"
 
-#include "common/json.h"
-#include "schema/accuracy.h"
+#include "schema/fields.h"
 
 #include <float.h>
 #include <stdio.h>
@@ -10,7 +9,6 @@
 
 #define TEXT_MAX ((size_t)1 << 20)
 #define COUNT_MAX WPK_JSON_INT_MAX
-#define BINDING_MAX 64 /* tensors of an operator */
 
 bool wpk_api_job_ended(const struct wpk_api_job *job)
 {
@@ -18,292 +16,243 @@ bool wpk_api_job_ended(const struct wpk_api_job *job)
            strcmp(job->state, "cancelled") == 0;
 }
 
-/* Absent and null are the same to us. */
-static bool given(struct wpk_json_reader *reader, const char *key)
-{
-    enum wpk_json_kind kind = wpk_json_kind_of(reader, key);
+/* ---- tables */
 
-    return kind != WPK_JSON_ABSENT && kind != WPK_JSON_NULL;
-}
-
-static const char *get_text(struct wpk_json_reader *reader, const char *key,
-                            struct wpk_arena *arena)
-{
-    if (!given(reader, key)) {
-        return "";
+#define ANSWER_TEXT(name, type, member)                                                            \
+    {                                                                                              \
+        WPK_FIELD_TEXT(name, type, member, TEXT_MAX, WPK_OPTIONAL)                                 \
     }
-    const char *copy = wpk_arena_copy_text(arena, wpk_json_get_text(reader, key, TEXT_MAX));
+#define ANSWER_INT(name, type, member)                                                             \
+    {                                                                                              \
+        WPK_FIELD_INT(name, type, member, -1, COUNT_MAX, WPK_OPTIONAL)                             \
+    }
+#define ANSWER_REAL(name, type, member)                                                            \
+    {                                                                                              \
+        WPK_FIELD_REAL(name, type, member, -DBL_MAX, DBL_MAX, WPK_OPTIONAL)                        \
+    }
+#define ANSWER_BOOL(name, type, member)                                                            \
+    {                                                                                              \
+        WPK_FIELD(BOOL, name, type, member, WPK_OPTIONAL)                                          \
+    }
+
+static const char *keep(const struct wpk_fields_in *in, const char *key, const char *text)
+{
+    const char *copy = wpk_arena_copy_text(in->arena, text);
     if (copy == NULL) {
-        wpk_json_fail(reader, key, WPK_ENOMEM, "%s", wpk_err_text(WPK_ENOMEM));
-        return "";
+        wpk_json_fail(in->r, key, WPK_ENOMEM, "%s", wpk_err_text(WPK_ENOMEM));
     }
     return copy;
 }
 
-static int64_t get_int(struct wpk_json_reader *reader, const char *key)
+static void get_accuracy(const struct wpk_fields_in *in, const char *key, void *member)
 {
-    return given(reader, key) ? wpk_json_get_int(reader, key, -1, COUNT_MAX) : 0;
+    struct wpk_accuracy accuracy;
+    char text[WPK_ACCURACY_TEXT_MAX];
+    wpk_accuracy_get(in->r, key, &accuracy);
+    wpk_accuracy_name(accuracy, text);
+    *(const char **)member = keep(in, key, text);
 }
 
-static double get_real(struct wpk_json_reader *reader, const char *key)
+static void get_raw(const struct wpk_fields_in *in, const char *key, void *member)
 {
-    return given(reader, key) ? wpk_json_get_real(reader, key, -DBL_MAX, DBL_MAX) : 0;
-}
-
-static bool get_bool(struct wpk_json_reader *reader, const char *key)
-{
-    return given(reader, key) && wpk_json_get_bool(reader, key);
-}
-
-static void get_time(struct wpk_json_reader *reader, struct wpk_api_time *out)
-{
-    if (!given(reader, "time_ns")) {
-        return;
-    }
-    wpk_json_enter(reader, "time_ns");
-    out->median_ns = (uint64_t)wpk_json_get_int(reader, "median", 0, COUNT_MAX);
-    out->min_ns = (uint64_t)wpk_json_get_int(reader, "min", 0, COUNT_MAX);
-    out->mad_ns = (uint64_t)wpk_json_get_int(reader, "mad", 0, COUNT_MAX);
-    wpk_json_leave(reader);
-}
-
-/* The members that a contender and a kernel have in common. */
-static void get_contender_here(struct wpk_json_reader *reader, struct wpk_arena *arena,
-                               struct wpk_api_contender *out)
-{
-    out->provider = get_text(reader, "provider", arena);
-    out->algorithm = get_text(reader, "algorithm", arena);
-    out->detail = get_text(reader, "detail", arena);
-    out->candidate = get_text(reader, "candidate", arena);
-    out->artifact = get_text(reader, "artifact", arena);
-    get_time(reader, &out->time);
-}
-
-static void get_contender(struct wpk_json_reader *reader, const char *key, struct wpk_arena *arena,
-                          struct wpk_api_contender *out)
-{
-    if (given(reader, key)) {
-        wpk_json_enter(reader, key);
-        get_contender_here(reader, arena, out);
-        wpk_json_leave(reader);
-    }
-}
-
-static void get_candidates(struct wpk_json_reader *reader, int64_t *measured, int64_t *failed)
-{
-    if (given(reader, "candidates")) {
-        wpk_json_enter(reader, "candidates");
-        *measured = get_int(reader, "measured");
-        *failed = get_int(reader, "failed");
-        wpk_json_leave(reader);
-    }
-}
-
-/* [["X", "t0"], ...] */
-static void get_pairs(struct wpk_json_reader *reader, const char *key, struct wpk_arena *arena,
-                      struct wpk_api_kernel *out)
-{
-    wpk_json_enter_array(reader, key);
-    while (wpk_json_next(reader)) {
-        const char *pair[2] = {"", ""};
-        wpk_json_enter_array(reader, NULL);
-        for (int i = 0; i < 2 && wpk_json_next(reader); i++) {
-            pair[i] = get_text(reader, NULL, arena);
-        }
-        wpk_json_leave(reader);
-        if (out->binding_count < BINDING_MAX) {
-            out->binding[out->binding_count++] = (struct wpk_api_binding){pair[0], pair[1]};
-        }
-    }
-    wpk_json_leave(reader);
-}
-
-static void get_binding(struct wpk_json_reader *reader, struct wpk_arena *arena,
-                        struct wpk_api_kernel *out)
-{
-    static const char *const lists[] = {"inputs", "constants", "outputs"};
-
-    if (!given(reader, "binding")) {
-        return;
-    }
-    out->binding = wpk_arena_alloc(arena, BINDING_MAX, sizeof(*out->binding));
-    if (out->binding == NULL) {
-        wpk_json_fail(reader, "binding", WPK_ENOMEM, "%s", wpk_err_text(WPK_ENOMEM));
-        return;
-    }
     struct wpk_buf raw = {0};
-    wpk_json_get_raw(reader, "binding", &raw);
-    out->binding_json = wpk_arena_copy_text(arena, wpk_buf_text(&raw));
+    wpk_json_get_raw(in->r, key, &raw);
+    *(const char **)member = keep(in, key, wpk_buf_text(&raw));
     wpk_buf_fini(&raw);
-    wpk_json_enter(reader, "binding");
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-        get_pairs(reader, lists[i], arena, out);
-    }
-    wpk_json_leave(reader);
 }
 
-/* A class as text, "" where there is none. */
-static const char *get_accuracy(struct wpk_json_reader *reader, struct wpk_arena *arena)
+/* ["a", "b"] as "a, b" */
+static void get_words(const struct wpk_fields_in *in, const char *key, void *member)
 {
-    char *text =
-        given(reader, "accuracy") ? wpk_arena_alloc(arena, WPK_ACCURACY_TEXT_MAX, 1) : NULL;
-    if (text == NULL) {
-        return "";
+    struct wpk_buf words = {.size_max = WPK_DIAG_TEXT_MAX};
+    wpk_json_enter_array(in->r, key);
+    while (wpk_json_next(in->r)) {
+        wpk_buf_printf(&words, "%s%s", words.size > 0 ? ", " : "",
+                       wpk_json_get_text(in->r, NULL, TEXT_MAX));
     }
-    wpk_accuracy_name(wpk_accuracy_get(reader, "accuracy"), text);
-    return text;
+    wpk_json_leave(in->r);
+    *(const char **)member = keep(in, key, wpk_buf_text(&words));
+    wpk_buf_fini(&words);
 }
 
-static void get_verified(struct wpk_json_reader *reader, struct wpk_api_kernel *out)
+static void get_presence(struct wpk_json_reader *r, const char *key, void *member)
 {
-    out->times_direct = -1;
-    if (given(reader, "verified")) {
-        wpk_json_enter(reader, "verified");
-        out->error_max = get_real(reader, "max_error");
-        out->error_tolerance = get_real(reader, "tolerance");
-        out->of_rms = get_real(reader, "of_rms");
-        out->times_direct = given(reader, "times_direct")
-                                ? wpk_json_get_real(reader, "times_direct", -1, 1e300)
-                                : -1;
-        wpk_json_leave(reader);
-    }
+    *(bool *)member = wpk_json_has(r, key);
 }
 
-static void get_kernel(struct wpk_json_reader *reader, struct wpk_arena *arena,
-                       struct wpk_api_kernel *out)
+static const struct wpk_field time_fields[] = {
+    {WPK_FIELD_COUNT("median", api_time, median_ns)},
+    {WPK_FIELD_COUNT("min", api_time, min_ns)},
+    {WPK_FIELD_COUNT("mad", api_time, mad_ns)},
+    {WPK_FIELD_END},
+};
+
+static const struct wpk_field contender_fields[] = {
+    ANSWER_TEXT("provider", api_contender, provider),
+    ANSWER_TEXT("algorithm", api_contender, algorithm),
+    ANSWER_TEXT("detail", api_contender, detail),
+    ANSWER_TEXT("candidate", api_contender, candidate),
+    ANSWER_TEXT("artifact", api_contender, artifact),
+    {WPK_FIELD_OBJECT("time_ns", api_contender, time, time_fields, WPK_OPTIONAL)},
+    {WPK_FIELD_END},
+};
+
+static const struct wpk_field tried_fields[] = {
+    ANSWER_INT("measured", api_kernel, measured),
+    ANSWER_INT("failed", api_kernel, failed),
+    {WPK_FIELD_END},
+};
+
+static const struct wpk_field verified_fields[] = {
+    ANSWER_REAL("max_error", api_kernel, error_max),
+    ANSWER_REAL("tolerance", api_kernel, error_tolerance),
+    ANSWER_REAL("of_rms", api_kernel, of_rms),
+    {WPK_FIELD_REAL("times_direct", api_kernel, times_direct, -1, 1e300, WPK_OPTIONAL)},
+    {WPK_FIELD_END},
+};
+
+/* Values of members that the answer lacks. */
+static void set_defaults(struct wpk_json_reader *r, void *object)
 {
-    out->id = get_text(reader, "id", arena);
-    out->name = get_text(reader, "name", arena);
-    out->fingerprint = get_text(reader, "fingerprint", arena);
-    get_contender_here(reader, arena, &out->served);
-    get_contender(reader, "baseline", arena, &out->baseline);
-    get_contender(reader, "own", arena, &out->own);
-    out->own_schedule = "";
-    if (given(reader, "own")) {
-        wpk_json_enter(reader, "own");
-        out->own_schedule = get_text(reader, "schedule", arena);
-        wpk_json_leave(reader);
-    }
-    out->speedup = get_real(reader, "speedup");
-    get_candidates(reader, &out->measured, &out->failed);
-    get_verified(reader, out);
-    out->from_history = get_bool(reader, "from_history");
-    out->is_served = get_bool(reader, "served");
-    out->pinned = get_bool(reader, "pinned");
-    out->revoked = given(reader, "revoked");
-    out->accuracy = get_accuracy(reader, arena);
-    out->conditions = get_text(reader, "conditions", arena);
-    get_binding(reader, arena, out);
-    out->op = get_text(reader, "op", arena);
-    out->schedule = get_text(reader, "schedule", arena);
-    out->flops = get_real(reader, "flops");
-    out->device = get_text(reader, "device", arena);
-    out->peak_flops_per_s = get_real(reader, "device_peak_flops_per_s");
-    out->peak_bytes_per_s = get_real(reader, "device_peak_bytes_per_s");
-    out->environment = get_text(reader, "environment", arena);
-    out->layouts = get_text(reader, "layouts", arena);
-    out->threads = (int)get_int(reader, "threads");
-    out->created = get_text(reader, "created", arena);
-    out->manifest = get_text(reader, "manifest", arena);
-    out->signature = get_text(reader, "signature", arena);
+    struct wpk_api_kernel *kernel = object;
+    (void)r;
+    kernel->times_direct = -1;
+    kernel->own_schedule = "";
+    kernel->accuracy = "";
 }
 
-static const struct wpk_api_kernel *get_asked(struct wpk_json_reader *reader,
-                                              struct wpk_arena *arena)
-{
-    struct wpk_api_kernel *asked = wpk_arena_alloc(arena, 1, sizeof(*asked));
+static const struct wpk_field kernel_fields[] = {
+    {WPK_FIELD_CHECK(set_defaults)},
+    ANSWER_TEXT("id", api_kernel, id),
+    ANSWER_TEXT("name", api_kernel, name),
+    ANSWER_TEXT("fingerprint", api_kernel, fingerprint),
+    {WPK_FIELD_GROUP(api_kernel, served, contender_fields)},
+    {WPK_FIELD_OBJECT("baseline", api_kernel, baseline, contender_fields, WPK_OPTIONAL)},
+    {WPK_FIELD_PART("own",
+                    WPK_ROWS({WPK_FIELD_GROUP(api_kernel, own, contender_fields)},
+                             ANSWER_TEXT("schedule", api_kernel, own_schedule)),
+                    WPK_OPTIONAL)},
+    ANSWER_REAL("speedup", api_kernel, speedup),
+    {WPK_FIELD_PART("candidates", tried_fields, WPK_OPTIONAL)},
+    {WPK_FIELD_PART("verified", verified_fields, WPK_OPTIONAL)},
+    ANSWER_BOOL("from_history", api_kernel, from_history),
+    ANSWER_BOOL("served", api_kernel, is_served),
+    ANSWER_BOOL("pinned", api_kernel, pinned),
+    {WPK_FIELD_CUSTOM("revoked", api_kernel, revoked, NULL, get_presence, WPK_OPTIONAL)},
+    {WPK_FIELD(CUSTOM, "accuracy", api_kernel, accuracy, .make = get_accuracy, WPK_OPTIONAL)},
+    ANSWER_TEXT("conditions", api_kernel, conditions),
+    {WPK_FIELD(CUSTOM, "binding", api_kernel, binding_json, .make = get_raw, WPK_OPTIONAL)},
+    ANSWER_TEXT("op", api_kernel, op),
+    ANSWER_TEXT("schedule", api_kernel, schedule),
+    ANSWER_REAL("flops", api_kernel, flops),
+    ANSWER_TEXT("device", api_kernel, device),
+    ANSWER_REAL("device_peak_flops_per_s", api_kernel, peak_flops_per_s),
+    ANSWER_REAL("device_peak_bytes_per_s", api_kernel, peak_bytes_per_s),
+    ANSWER_TEXT("environment", api_kernel, environment),
+    ANSWER_TEXT("layouts", api_kernel, layouts),
+    {WPK_FIELD_INT("threads", api_kernel, threads, -1, INT32_MAX, WPK_OPTIONAL)},
+    ANSWER_TEXT("created", api_kernel, created),
+    ANSWER_TEXT("manifest", api_kernel, manifest),
+    ANSWER_TEXT("signature", api_kernel, signature),
+    {WPK_FIELD_END},
+};
 
-    if (asked == NULL) {
-        wpk_json_fail(reader, NULL, WPK_ENOMEM, "%s", wpk_err_text(WPK_ENOMEM));
-        return NULL;
+static const struct wpk_field wanted_fields[] = {
+    ANSWER_INT("measured", api_op, measured),
+    ANSWER_INT("failed", api_op, failed),
+    ANSWER_INT("known", api_op, known),
+    ANSWER_INT("wanted", api_op, wanted),
+    {WPK_FIELD_END},
+};
+
+static const struct wpk_field op_fields[] = {
+    {WPK_FIELD_GROUP(api_op, asked, kernel_fields, .is_pointer = true,
+                     .size = sizeof(struct wpk_api_kernel))},
+    ANSWER_TEXT("name", api_op, name),
+    ANSWER_TEXT("fingerprint", api_op, fingerprint),
+    ANSWER_TEXT("phase", api_op, phase),
+    ANSWER_TEXT("reason", api_op, reason),
+    ANSWER_BOOL("from_history", api_op, from_history),
+    {WPK_FIELD_PART("candidates", wanted_fields, WPK_OPTIONAL)},
+    {WPK_FIELD_OBJECT("best", api_op, best, contender_fields, WPK_OPTIONAL)},
+    {WPK_FIELD_OBJECT("baseline", api_op, baseline, contender_fields, WPK_OPTIONAL)},
+    {WPK_FIELD_END},
+};
+
+#define LIST(name, type, member, count, rows, ...)                                                 \
+    {                                                                                              \
+        WPK_FIELD_LIST(name, type, member, count, WPK_API_LIST_MAX, rows, __VA_ARGS__)             \
     }
-    asked->id = "";
-    asked->layouts = "";
-    asked->fingerprint = get_text(reader, "fingerprint", arena);
-    asked->device = get_text(reader, "device", arena);
-    asked->accuracy = get_accuracy(reader, arena);
-    asked->conditions = get_text(reader, "conditions", arena);
-    get_binding(reader, arena, asked);
-    return asked;
+
+static const struct wpk_field job_fields[] = {
+    ANSWER_TEXT("id", api_job, id),
+    ANSWER_TEXT("name", api_job, name),
+    ANSWER_TEXT("owner", api_job, owner),
+    ANSWER_TEXT("state", api_job, state),
+    ANSWER_TEXT("reason", api_job, reason),
+    ANSWER_TEXT("created", api_job, created),
+    ANSWER_REAL("seconds", api_job, seconds),
+    ANSWER_INT("seconds_left", api_job, seconds_left),
+    LIST("ops", api_job, ops, op_count, op_fields, ),
+    LIST("kernels", api_job, kernels, kernel_count, kernel_fields, WPK_OPTIONAL),
+    {WPK_FIELD_END},
+};
+
+static void set_worker_defaults(struct wpk_json_reader *r, void *object)
+{
+    struct wpk_api_worker *worker = object;
+    (void)r;
+    worker->providers = "";
+    worker->missing = "";
 }
 
-static void get_op(struct wpk_json_reader *reader, struct wpk_arena *arena, struct wpk_api_op *out)
+static const struct wpk_field worker_fields[] = {
+    {WPK_FIELD_CHECK(set_worker_defaults)},
+    ANSWER_TEXT("name", api_worker, name),
+    ANSWER_TEXT("state", api_worker, state),
+    ANSWER_TEXT("device", api_worker, device),
+    ANSWER_TEXT("driver", api_worker, driver),
+    ANSWER_INT("memory_bytes", api_worker, memory_bytes),
+    ANSWER_INT("cache_bytes", api_worker, cache_bytes),
+    ANSWER_REAL("peak_flops_per_s", api_worker, peak_flops_per_s),
+    ANSWER_REAL("peak_bytes_per_s", api_worker, peak_bytes_per_s),
+    {WPK_FIELD(CUSTOM, "providers", api_worker, providers, .make = get_words, WPK_OPTIONAL)},
+    {WPK_FIELD(CUSTOM, "missing", api_worker, missing, .make = get_words, WPK_OPTIONAL)},
+    ANSWER_INT("running", api_worker, running),
+    ANSWER_INT("heard_seconds_ago", api_worker, heard_seconds_ago),
+    ANSWER_TEXT("reason", api_worker, reason),
+    {WPK_FIELD_END},
+};
+
+/* An answer that is one of the lists. */
+struct wpk_api_lists {
+    struct wpk_api_kernel *kernels;
+    struct wpk_api_job *jobs;
+    struct wpk_api_worker *workers;
+    int count;
+};
+
+static const struct wpk_field kernel_list[] = {
+    LIST("kernels", api_lists, kernels, count, kernel_fields, ),
+    {WPK_FIELD_END},
+};
+
+static const struct wpk_field job_list[] = {
+    LIST("jobs", api_lists, jobs, count, job_fields, ),
+    {WPK_FIELD_END},
+};
+
+static const struct wpk_field worker_list[] = {
+    LIST("workers", api_lists, workers, count, worker_fields, ),
+    {WPK_FIELD_END},
+};
+
+/* The diag says where in the answer decoding failed; the user wants to know whose fault it is. */
+static wpk_err decode(const struct wpk_buf *body, struct wpk_arena *arena,
+                      const struct wpk_field *table, void *object, struct wpk_diag *diag)
 {
-    out->asked = get_asked(reader, arena);
-    out->name = get_text(reader, "name", arena);
-    out->fingerprint = get_text(reader, "fingerprint", arena);
-    out->phase = get_text(reader, "phase", arena);
-    out->reason = get_text(reader, "reason", arena);
-    out->from_history = get_bool(reader, "from_history");
-    get_candidates(reader, &out->measured, &out->failed);
-    if (given(reader, "candidates")) {
-        wpk_json_enter(reader, "candidates");
-        out->known = get_int(reader, "known");
-        out->wanted = get_int(reader, "wanted");
-        wpk_json_leave(reader);
-    }
-    get_contender(reader, "best", arena, &out->best);
-    get_contender(reader, "baseline", arena, &out->baseline);
-}
-
-/* Room for the items of a list, checked; NULL after a failure, and then the list is not entered. */
-static void *list_room(struct wpk_json_reader *reader, const char *key, struct wpk_arena *arena,
-                       size_t item_size)
-{
-    size_t count = wpk_json_count(reader, key);
-
-    if (count > WPK_API_LIST_MAX) {
-        wpk_json_fail(reader, key, WPK_ERANGE, "has more than %d items", WPK_API_LIST_MAX);
-        return NULL;
-    }
-    void *items = wpk_arena_alloc(arena, count, item_size);
-    if (items == NULL) {
-        wpk_json_fail(reader, key, WPK_ENOMEM, "%s", wpk_err_text(WPK_ENOMEM));
-    }
-    return items;
-}
-
-static struct wpk_api_kernel *get_kernels(struct wpk_json_reader *reader, struct wpk_arena *arena,
-                                          int *count)
-{
-    struct wpk_api_kernel *kernels = list_room(reader, "kernels", arena, sizeof(*kernels));
-
-    wpk_json_enter_array(reader, "kernels");
-    while (wpk_json_next(reader)) {
-        get_kernel(reader, arena, &kernels[(*count)++]);
-    }
-    wpk_json_leave(reader);
-    return kernels;
-}
-
-static void get_job(struct wpk_json_reader *reader, struct wpk_arena *arena,
-                    struct wpk_api_job *out)
-{
-    out->id = get_text(reader, "id", arena);
-    out->name = get_text(reader, "name", arena);
-    out->owner = get_text(reader, "owner", arena);
-    out->state = get_text(reader, "state", arena);
-    out->reason = get_text(reader, "reason", arena);
-    out->created = get_text(reader, "created", arena);
-    out->seconds = get_real(reader, "seconds");
-    out->seconds_left = get_int(reader, "seconds_left");
-    out->ops = list_room(reader, "ops", arena, sizeof(*out->ops));
-    wpk_json_enter_array(reader, "ops");
-    while (wpk_json_next(reader)) {
-        get_op(reader, arena, &out->ops[out->op_count++]);
-    }
-    wpk_json_leave(reader);
-    if (given(reader, "kernels")) {
-        out->kernels = get_kernels(reader, arena, &out->kernel_count);
-    }
-}
-
-/* The diag of a decoder says where in the answer it failed; the user wants to know whose fault. */
-static wpk_err finish(struct wpk_json_reader *reader, struct wpk_diag *diag)
-{
-    wpk_err err = wpk_json_status(reader);
-
-    wpk_json_close(reader);
+    const struct wpk_fields_text from = {wpk_buf_text(body), body->size, body->size, arena, true};
+    wpk_err err = wpk_fields_decode(&from, table, object, diag);
     if (err != WPK_OK && diag != NULL) {
         snprintf(diag->file, sizeof(diag->file), "%s", "answer of wpkd");
     }
@@ -313,14 +262,8 @@ static wpk_err finish(struct wpk_json_reader *reader, struct wpk_diag *diag)
 wpk_err wpk_api_decode_job(const struct wpk_buf *body, struct wpk_arena *arena,
                            struct wpk_api_job *out, struct wpk_diag *diag)
 {
-    struct wpk_json_reader *reader;
     struct wpk_api_job job = {0};
-
-    wpk_err err = wpk_json_open(wpk_buf_text(body), body->size, body->size, &reader, diag);
-    if (err == WPK_OK) {
-        get_job(reader, arena, &job);
-        err = finish(reader, diag);
-    }
+    wpk_err err = decode(body, arena, job_fields, &job, diag);
     if (err == WPK_OK) {
         *out = job;
     }
@@ -330,88 +273,30 @@ wpk_err wpk_api_decode_job(const struct wpk_buf *body, struct wpk_arena *arena,
 wpk_err wpk_api_decode_kernels(const struct wpk_buf *body, struct wpk_arena *arena,
                                struct wpk_api_kernel **out, int *count, struct wpk_diag *diag)
 {
-    struct wpk_json_reader *reader;
-
-    wpk_err err = wpk_json_open(wpk_buf_text(body), body->size, body->size, &reader, diag);
-    if (err == WPK_OK) {
-        *count = 0;
-        *out = get_kernels(reader, arena, count);
-        err = finish(reader, diag);
-    }
+    struct wpk_api_lists lists = {0};
+    wpk_err err = decode(body, arena, kernel_list, &lists, diag);
+    *out = lists.kernels;
+    *count = lists.count;
     return err;
 }
 
 wpk_err wpk_api_decode_jobs(const struct wpk_buf *body, struct wpk_arena *arena,
                             struct wpk_api_job **out, int *count, struct wpk_diag *diag)
 {
-    struct wpk_json_reader *reader;
-
-    wpk_err err = wpk_json_open(wpk_buf_text(body), body->size, body->size, &reader, diag);
-    if (err == WPK_OK) {
-        struct wpk_api_job *jobs = list_room(reader, "jobs", arena, sizeof(*jobs));
-        *count = 0;
-        wpk_json_enter_array(reader, "jobs");
-        while (wpk_json_next(reader)) {
-            get_job(reader, arena, &jobs[(*count)++]);
-        }
-        wpk_json_leave(reader);
-        *out = jobs;
-        err = finish(reader, diag);
-    }
+    struct wpk_api_lists lists = {0};
+    wpk_err err = decode(body, arena, job_list, &lists, diag);
+    *out = lists.jobs;
+    *count = lists.count;
     return err;
-}
-
-/* ["a", "b"] as "a, b" */
-static const char *get_words(struct wpk_json_reader *reader, const char *key,
-                             struct wpk_arena *arena)
-{
-    struct wpk_buf words = {.size_max = WPK_DIAG_TEXT_MAX};
-
-    if (!wpk_json_has(reader, key)) {
-        return "";
-    }
-    wpk_json_enter_array(reader, key);
-    while (wpk_json_next(reader)) {
-        wpk_buf_printf(&words, "%s%s", words.size > 0 ? ", " : "",
-                       wpk_json_get_text(reader, NULL, TEXT_MAX));
-    }
-    wpk_json_leave(reader);
-    const char *copy = wpk_arena_copy_text(arena, wpk_buf_text(&words));
-    wpk_buf_fini(&words);
-    return copy != NULL ? copy : "";
 }
 
 wpk_err wpk_api_decode_workers(const struct wpk_buf *body, struct wpk_arena *arena,
                                struct wpk_api_worker **out, int *count, struct wpk_diag *diag)
 {
-    struct wpk_json_reader *reader;
-
-    wpk_err err = wpk_json_open(wpk_buf_text(body), body->size, body->size, &reader, diag);
-    if (err == WPK_OK) {
-        struct wpk_api_worker *workers = list_room(reader, "workers", arena, sizeof(*workers));
-        *count = 0;
-        wpk_json_enter_array(reader, "workers");
-        while (wpk_json_next(reader)) {
-            workers[(*count)++] = (struct wpk_api_worker){
-                .name = get_text(reader, "name", arena),
-                .state = get_text(reader, "state", arena),
-                .device = get_text(reader, "device", arena),
-                .driver = get_text(reader, "driver", arena),
-                .memory_bytes = get_int(reader, "memory_bytes"),
-                .cache_bytes = get_int(reader, "cache_bytes"),
-                .peak_flops_per_s = get_real(reader, "peak_flops_per_s"),
-                .peak_bytes_per_s = get_real(reader, "peak_bytes_per_s"),
-                .providers = get_words(reader, "providers", arena),
-                .missing = get_words(reader, "missing", arena),
-                .running = get_int(reader, "running"),
-                .heard_seconds_ago = get_int(reader, "heard_seconds_ago"),
-                .reason = get_text(reader, "reason", arena),
-            };
-        }
-        wpk_json_leave(reader);
-        *out = workers;
-        err = finish(reader, diag);
-    }
+    struct wpk_api_lists lists = {0};
+    wpk_err err = decode(body, arena, worker_list, &lists, diag);
+    *out = lists.workers;
+    *count = lists.count;
     return err;
 }
 
@@ -454,8 +339,9 @@ static void read_problem(const struct wpk_buf *body, struct wpk_diag *diag)
         snprintf(diag->field, sizeof(diag->field), "%s",
                  wpk_json_get_text(reader, "field", TEXT_MAX));
     }
-    int line = (int)get_int(reader, "line");
-    int column = (int)get_int(reader, "column");
+    bool placed = wpk_json_has(reader, "line") && wpk_json_has(reader, "column");
+    int line = placed ? (int)wpk_json_get_int(reader, "line", 0, INT32_MAX) : 0;
+    int column = placed ? (int)wpk_json_get_int(reader, "column", 0, INT32_MAX) : 0;
     if (detail[0] != '\0' && wpk_json_status(reader) == WPK_OK) {
         wpk_diag_set_at(diag, line, column, "%s", detail);
     }

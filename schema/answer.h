@@ -19,12 +19,6 @@ struct wpk_api_time {
     uint64_t mad_ns;
 };
 
-/* The two names of a tensor. */
-struct wpk_api_binding {
-    const char *asked;  /* in the job or the lookup */
-    const char *kernel; /* in the kernel */
-};
-
 /* One implementation with its time; provider NULL: no implementation. */
 struct wpk_api_contender {
     const char *provider;
@@ -58,10 +52,8 @@ struct wpk_api_kernel {
     char found_for[WPK_ACCURACY_TEXT_MAX];
     /* The kernel's error exceeds the class `found_for`; another implementation may fit. */
     bool is_too_wide;
-    const char *conditions;          /* when it was timed */
-    struct wpk_api_binding *binding; /* [binding_count]; NULL: names are the kernel's */
-    const char *binding_json;        /* `binding` as wpkd wrote it; NULL: none */
-    int binding_count;
+    const char *conditions;   /* when it was timed */
+    const char *binding_json; /* names in the job and in the kernel; NULL: those of the kernel */
     const char *op;           /* whole form */
     const char *schedule;     /* of `served`; "" for a vendor's */
     const char *own_schedule; /* of `own`; "": none */
@@ -81,7 +73,7 @@ struct wpk_api_op {
     const char *name;
     const char *fingerprint;
     const struct wpk_api_kernel *asked; /* fingerprint, device, class, conditions and binding of the
-                                         * operator's kernels; other members are empty */
+                                         * operator's kernels; id and layouts are empty */
     const char *phase;
     const char *reason;
     bool from_history;

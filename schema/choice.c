@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schema/choice.h"
 
-#include "common/crypto.h"
-
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,123 +45,10 @@ bool wpk_choice_has_test(const struct wpk_choice *choice)
     return has;
 }
 
-/* ---- out */
+/* ---- tables */
 
-static void put_list(struct wpk_json_writer *w, const char *key, const struct wpk_choice_list *list)
-{
-    wpk_json_begin_array(w, key);
-    for (int i = 0; i < list->count; i++) {
-        wpk_json_begin_array(w, NULL);
-        wpk_json_put_text(w, NULL, list->tensor[i].name);
-        wpk_json_put_text(w, NULL, list->tensor[i].canonical);
-        wpk_json_end(w);
-    }
-    wpk_json_end(w);
-}
-
-static void put_expected(struct wpk_json_writer *w, const struct wpk_choice_expected *expected)
-{
-    wpk_json_begin_object(w, NULL);
-    wpk_json_put_ints(w, "points", expected->point, (size_t)expected->count);
-    wpk_json_begin_array(w, "values");
-    for (int i = 0; i < expected->count; i++) {
-        wpk_json_put_real(w, NULL, expected->value[i]);
-    }
-    wpk_json_end(w);
-    wpk_json_put_real(w, "tolerance", expected->tolerance);
-    wpk_json_end(w);
-}
-
-static void put_test(struct wpk_json_writer *w, const struct wpk_choice *choice)
-{
-    wpk_json_begin_object(w, "self_test");
-    wpk_json_put_u64(w, "seed", choice->test.seed);
-    wpk_json_put_text(w, "domain", wpk_draw_domain_name(choice->test.domain));
-    wpk_json_begin_array(w, "outputs");
-    for (int i = 0; i < choice->outputs.count; i++) {
-        put_expected(w, &choice->test.output[i]);
-    }
-    wpk_json_end(w);
-    wpk_json_end(w);
-}
-
-static wpk_err put_entry(struct wpk_json_writer *w, const struct wpk_choice_entry *entry)
-{
-    wpk_err err = WPK_OK;
-
-    wpk_json_put_text(w, "kind", kind_names[entry->kind]);
-    if (entry->kind == WPK_CHOICE_VENDOR) {
-        WPK_ASSERT(entry->recipe != NULL);
-        wpk_json_put_text(w, "provider", entry->provider);
-        wpk_json_put_text(w, "version", entry->version);
-        err = wpk_recipe_put(w, "recipe", entry->recipe);
-    } else {
-        wpk_json_put_text(w, "file", entry->file);
-        wpk_json_put_text(w, "sha256", entry->sha256);
-    }
-    return err;
-}
-
-wpk_err wpk_choice_entry_encode(const struct wpk_choice_entry *entry, struct wpk_buf *out)
-{
-    struct wpk_json_writer *w = wpk_json_writer_new_object();
-
-    wpk_err err = put_entry(w, entry);
-    if (err == WPK_OK) {
-        err = wpk_json_print(w, false, out);
-    }
-    wpk_json_writer_free(w);
-    return err;
-}
-
-wpk_err wpk_choice_encode(const struct wpk_choice *choice, struct wpk_buf *out)
-{
-    struct wpk_json_writer *w = wpk_json_writer_new_object();
-    wpk_err err = WPK_OK;
-
-    WPK_ASSERT(choice->op != NULL);
-    WPK_ASSERT(choice->threads >= 1);
-    wpk_json_put_int(w, "version", WPK_CHOICE_VERSION);
-    wpk_json_put_text(w, "operator", choice->op);
-    wpk_json_put_text(w, "fingerprint", choice->fingerprint);
-    wpk_accuracy_put(w, "accuracy", choice->accuracy);
-    wpk_json_put_text(w, "conditions", wpk_conditions_name(choice->conditions));
-    wpk_json_put_text(w, "layouts", choice->layouts);
-    wpk_json_put_int(w, "threads", choice->threads);
-    wpk_json_begin_object(w, "binding");
-    put_list(w, "inputs", &choice->inputs);
-    put_list(w, "constants", &choice->constants);
-    put_list(w, "outputs", &choice->outputs);
-    wpk_json_end(w);
-    put_test(w, choice);
-    wpk_json_put_text(w, "plain_missing", choice->plain_missing);
-    wpk_json_begin_array(w, "chain");
-    for (int i = 0; i < choice->chain_count && err == WPK_OK; i++) {
-        wpk_json_begin_object(w, NULL);
-        err = put_entry(w, &choice->chain[i]);
-        wpk_json_end(w);
-    }
-    wpk_json_end(w);
-    if (err == WPK_OK) {
-        err = wpk_json_print(w, false, out);
-    }
-    wpk_json_writer_free(w);
-    return err;
-}
-
-/* ---- in */
-
-static bool list_holds(const struct wpk_choice_list *list, const struct wpk_choice_tensor *tensor)
-{
-    for (int i = 0; i < list->count; i++) {
-        if (strcmp(list->tensor[i].name, tensor->name) == 0 ||
-            strcmp(list->tensor[i].canonical, tensor->canonical) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
+static const char *const conditions_names[] = {WPK_CONDITIONS_LIST(WPK_LIST_TEXT)};
+static const char *const domain_names[] = {WPK_DRAW_DOMAIN_LIST(WPK_LIST_TEXT)};
 /* As an operator's text can call a tensor. */
 static bool is_name(const char *text)
 {
@@ -175,12 +60,22 @@ static bool is_name(const char *text)
     return ok;
 }
 
-static void get_pair(struct wpk_json_reader *r, struct wpk_choice_tensor *out)
+static void put_pair(struct wpk_json_writer *w, const char *key, const void *member)
 {
+    const struct wpk_choice_tensor *tensor = member;
+    wpk_json_begin_array(w, key);
+    wpk_json_put_text(w, NULL, tensor->name);
+    wpk_json_put_text(w, NULL, tensor->canonical);
+    wpk_json_end(w);
+}
+
+static void get_pair(struct wpk_json_reader *r, const char *key, void *member)
+{
+    struct wpk_choice_tensor *out = member;
     char *const parts[] = {out->name, out->canonical};
     size_t count = 0;
 
-    wpk_json_enter_array(r, NULL);
+    wpk_json_enter_array(r, key);
     while (wpk_json_next(r)) {
         if (count < 2) {
             wpk_json_get_label(r, NULL, parts[count], WPK_NAME_MAX);
@@ -189,190 +84,141 @@ static void get_pair(struct wpk_json_reader *r, struct wpk_choice_tensor *out)
     }
     wpk_json_leave(r);
     if (count != 2 || !is_name(out->name)) {
-        wpk_json_fail(r, NULL, WPK_EINVAL,
+        wpk_json_fail(r, key, WPK_EINVAL,
                       "give a pair: what the asker calls the tensor, and what the kernel does");
     }
 }
 
-static void get_list(struct wpk_json_reader *r, const char *key, const struct wpk_choice *choice,
-                     struct wpk_choice_list *list)
+/* True if another tensor of the choice has one of the names. */
+static bool is_twice(const struct wpk_choice_list *list, const struct wpk_choice_tensor *tensor)
 {
-    wpk_json_enter_array(r, key);
-    while (wpk_json_next(r)) {
-        struct wpk_choice_tensor tensor = {0};
-        get_pair(r, &tensor);
-        if (wpk_json_status(r) == WPK_OK && tensor.canonical[0] == '\0') {
-            continue;
-        }
-        if (list->count == WPK_CHOICE_TENSORS_MAX) {
-            wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d tensors", WPK_CHOICE_TENSORS_MAX);
-        } else if (list_holds(&choice->inputs, &tensor) ||
-                   list_holds(&choice->constants, &tensor) ||
-                   list_holds(&choice->outputs, &tensor)) {
-            wpk_json_fail(r, NULL, WPK_EINVAL, "'%s' or '%s' stands here twice", tensor.name,
-                          tensor.canonical);
-        } else {
-            list->tensor[list->count++] = tensor;
+    for (int i = 0; i < list->count; i++) {
+        const struct wpk_choice_tensor *other = &list->tensor[i];
+        if (other != tensor && (strcmp(other->name, tensor->name) == 0 ||
+                                strcmp(other->canonical, tensor->canonical) == 0)) {
+            return true;
         }
     }
-    wpk_json_leave(r);
+    return false;
 }
 
-void wpk_choice_get_binding(struct wpk_json_reader *r, struct wpk_choice *choice)
+/* Leave tensors without a canonical name out; the others have names of their own. */
+static void check_binding(struct wpk_json_reader *r, void *object)
 {
-    wpk_json_enter(r, "binding");
-    WPK_JSON_ALLOW(r, "inputs", "constants", "outputs");
-    get_list(r, "inputs", choice, &choice->inputs);
-    get_list(r, "constants", choice, &choice->constants);
-    get_list(r, "outputs", choice, &choice->outputs);
+    struct wpk_choice *choice = object;
+    struct wpk_choice_list *const lists[] = {&choice->inputs, &choice->constants, &choice->outputs};
+    for (int l = 0; l < 3; l++) {
+        int count = 0;
+        for (int i = 0; i < lists[l]->count; i++) {
+            lists[l]->tensor[count] = lists[l]->tensor[i];
+            count += lists[l]->tensor[i].canonical[0] != '\0';
+        }
+        lists[l]->count = count;
+    }
+    for (int l = 0; l < 3; l++) {
+        for (int i = 0; i < lists[l]->count; i++) {
+            const struct wpk_choice_tensor *tensor = &lists[l]->tensor[i];
+            if (is_twice(lists[0], tensor) || is_twice(lists[1], tensor) ||
+                is_twice(lists[2], tensor)) {
+                wpk_json_fail(r, NULL, WPK_EINVAL, "'%s' or '%s' stands here twice", tensor->name,
+                              tensor->canonical);
+            }
+        }
+    }
     if (choice->outputs.count == 0) {
         wpk_json_fail(r, "outputs", WPK_EINVAL, "there must be an output");
     }
-    wpk_json_leave(r);
 }
 
-static void get_expected(struct wpk_json_reader *r, struct wpk_choice_expected *expected)
-{
-    int values = 0;
+static const struct wpk_field binding_fields[] = {
+    {WPK_FIELD_ARRAY("inputs", choice, inputs.tensor, inputs.count,
+                     WPK_ITEM_CUSTOM(.put = put_pair, .get = get_pair))},
+    {WPK_FIELD_ARRAY("constants", choice, constants.tensor, constants.count,
+                     WPK_ITEM_CUSTOM(.put = put_pair, .get = get_pair))},
+    {WPK_FIELD_ARRAY("outputs", choice, outputs.tensor, outputs.count,
+                     WPK_ITEM_CUSTOM(.put = put_pair, .get = get_pair))},
+    {WPK_FIELD_CHECK(check_binding)},
+    {WPK_FIELD_END},
+};
 
-    WPK_JSON_ALLOW(r, "points", "values", "tolerance");
-    expected->count = (int)wpk_json_get_ints(r, "points", 0, WPK_ELEMENTS_MAX - 1, expected->point,
-                                             WPK_CHOICE_POINTS_MAX);
-    wpk_json_enter_array(r, "values");
-    while (wpk_json_next(r)) {
-        double value = wpk_json_get_real(r, NULL, -1e300, 1e300);
-        if (values < expected->count) {
-            expected->value[values] = value;
-        }
-        values++;
-    }
-    wpk_json_leave(r);
-    if (values != expected->count) {
-        wpk_json_fail(r, "values", WPK_EINVAL, "%d values for %d points", values, expected->count);
-    }
-    expected->tolerance = wpk_json_get_real(r, "tolerance", 0, 1e300);
-}
+static const struct wpk_field expected_fields[] = {
+    {WPK_FIELD_ARRAY("points", choice_expected, point, count,
+                     WPK_ITEM(INT, int64_t, 0, WPK_ELEMENTS_MAX - 1))},
+    {WPK_FIELD_ARRAY("values", choice_expected, value, count, WPK_ITEM(REAL, double, -1e300, 1e300),
+                     .is_counted = true)},
+    {WPK_FIELD_REAL("tolerance", choice_expected, tolerance, 0, 1e300)},
+    {WPK_FIELD_END},
+};
 
-static void get_domain(struct wpk_json_reader *r, enum wpk_draw_domain *domain)
-{
-    char name[16];
-    wpk_json_get_label(r, "domain", name, sizeof(name));
-    *domain = wpk_draw_domain_find(name);
-    if (wpk_json_status(r) == WPK_OK && *domain == WPK_DRAW_DOMAINS) {
-        wpk_json_fail(r, "domain", WPK_EINVAL, "no values are drawn from %s", name);
-    }
-}
-
-static void get_test(struct wpk_json_reader *r, struct wpk_choice *choice)
-{
-    int outputs = 0;
-
-    wpk_json_enter(r, "self_test");
-    WPK_JSON_ALLOW(r, "seed", "domain", "outputs");
-    choice->test.seed = wpk_json_get_u64(r, "seed");
-    get_domain(r, &choice->test.domain);
-    wpk_json_enter_array(r, "outputs");
-    while (wpk_json_next(r)) {
-        if (outputs < choice->outputs.count) {
-            get_expected(r, &choice->test.output[outputs]);
-        }
-        outputs++;
-    }
-    wpk_json_leave(r);
-    if (outputs != choice->outputs.count) {
-        wpk_json_fail(r, "outputs", WPK_EINVAL, "tests of %d outputs, where the binding has %d",
-                      outputs, choice->outputs.count);
-    }
-    wpk_json_leave(r);
-}
-
-static void get_hash(struct wpk_json_reader *r, const char *key, char out[WPK_CHOICE_HASH_MAX])
-{
-    wpk_json_get_copy(r, key, out, WPK_CHOICE_HASH_MAX);
-    if (wpk_json_status(r) == WPK_OK && !wpk_crypto_hex_valid(out, WPK_SHA256_SIZE)) {
-        wpk_json_fail(r, key, WPK_EINVAL, "not a SHA-256 in hexadecimal");
-    }
-}
+static const struct wpk_field test_fields[] = {
+    {WPK_FIELD(U64, "seed", choice, test.seed)},
+    {WPK_FIELD_CHOICE("domain", choice, test.domain, domain_names)},
+    {WPK_FIELD_ARRAY("outputs", choice, test.output, outputs.count, expected_fields,
+                     .is_counted = true)},
+    {WPK_FIELD_END},
+};
 
 /* A name that stays in the directory of the choice. */
-static void get_file(struct wpk_json_reader *r, char out[WPK_CHOICE_FILE_MAX])
+static void check_file(struct wpk_json_reader *r, void *object)
 {
-    wpk_json_get_label(r, "file", out, WPK_CHOICE_FILE_MAX);
-    if (out[0] == '\0' || strchr(out, '/') != NULL || strcmp(out, ".") == 0 ||
-        strcmp(out, "..") == 0) {
+    const struct wpk_choice_entry *entry = object;
+    if (entry->file[0] == '\0' || strchr(entry->file, '/') != NULL ||
+        strcmp(entry->file, ".") == 0 || strcmp(entry->file, "..") == 0) {
         wpk_json_fail(r, "file", WPK_EINVAL, "'%s' is not the name of a file beside the choice",
-                      out);
+                      entry->file);
     }
 }
 
-static void get_vendor(struct wpk_json_reader *r, struct wpk_choice_entry *entry)
+static const struct wpk_field file_fields[] = {
+    {WPK_FIELD(LABEL, "file", choice_entry, file)},
+    {WPK_FIELD(HASH, "sha256", choice_entry, sha256)},
+    {WPK_FIELD_CHECK(check_file)},
+    {WPK_FIELD_END},
+};
+
+static void put_recipe(struct wpk_json_writer *w, const char *key, const void *member)
 {
-    WPK_JSON_ALLOW(r, "kind", "provider", "version", "recipe");
-    wpk_json_get_label(r, "provider", entry->provider, sizeof(entry->provider));
-    wpk_json_get_label(r, "version", entry->version, sizeof(entry->version));
-    entry->recipe = malloc(sizeof(*entry->recipe));
-    if (entry->recipe == NULL) {
-        wpk_json_fail(r, "recipe", WPK_ENOMEM, "out of memory");
+    wpk_fields_put(w, key, wpk_recipe_fields, *(struct wpk_recipe *const *)member);
+}
+
+static void get_recipe(struct wpk_json_reader *r, const char *key, void *member)
+{
+    struct wpk_recipe **recipe = member;
+    const struct wpk_fields_in in = {.r = r};
+    *recipe = calloc(1, sizeof(**recipe));
+    if (*recipe == NULL) {
+        wpk_json_fail(r, key, WPK_ENOMEM, "%s", wpk_err_text(WPK_ENOMEM));
     } else {
-        wpk_recipe_get(r, "recipe", entry->recipe);
+        wpk_fields_get(&in, key, wpk_recipe_fields, *recipe);
     }
 }
 
-static void get_entry(struct wpk_json_reader *r, struct wpk_choice_entry *entry)
+static const struct wpk_field vendor_fields[] = {
+    {WPK_FIELD(LABEL, "provider", choice_entry, provider)},
+    {WPK_FIELD(LABEL, "version", choice_entry, version)},
+    {WPK_FIELD_CUSTOM("recipe", choice_entry, recipe, put_recipe, get_recipe)},
+    {WPK_FIELD_END},
+};
+
+static const struct wpk_field entry_fields[] = {
+    {WPK_FIELD_CHOICE("kind", choice_entry, kind, kind_names)},
+    {WPK_FIELD_WHEN(choice_entry, kind, WPK_IS(WPK_CHOICE_VENDOR), vendor_fields)},
+    {WPK_FIELD_WHEN(choice_entry, kind, ~WPK_IS(WPK_CHOICE_VENDOR), file_fields)},
+    {WPK_FIELD_END},
+};
+
+static void check_accuracy(struct wpk_json_reader *r, void *object)
 {
-    entry->kind =
-        (enum wpk_choice_kind)wpk_json_get_choice(r, "kind", kind_names, WPK_CHOICE_KIND_COUNT);
-    if (entry->kind == WPK_CHOICE_VENDOR) {
-        get_vendor(r, entry);
-    } else {
-        WPK_JSON_ALLOW(r, "kind", "file", "sha256");
-        get_file(r, entry->file);
-        get_hash(r, "sha256", entry->sha256);
+    (void)object;
+    if (!wpk_json_has(r, "accuracy")) {
+        wpk_json_fail(r, "accuracy", WPK_EINVAL, "the class is missing");
     }
 }
 
-wpk_err wpk_choice_entry_decode(const char *text, size_t size, struct wpk_choice_entry *out,
-                                struct wpk_diag *diag)
+static void check_plain(struct wpk_json_reader *r, void *object)
 {
-    struct wpk_json_reader *r = NULL;
-    struct wpk_choice_entry entry = {0};
-
-    wpk_err err = wpk_json_open(text, size, WPK_CHOICE_SIZE_MAX, &r, diag);
-    if (err != WPK_OK) {
-        return err;
-    }
-    get_entry(r, &entry);
-    err = wpk_json_status(r);
-    if (err == WPK_OK) {
-        *out = entry;
-    } else {
-        wpk_choice_entry_fini(&entry);
-    }
-    wpk_json_close(r);
-    return err;
-}
-
-/* An entry is counted before it is read, so that it is freed with the choice if that fails. */
-static void get_chain(struct wpk_json_reader *r, struct wpk_choice *choice)
-{
-    wpk_json_enter_array(r, "chain");
-    while (wpk_json_next(r)) {
-        if (choice->chain_count == WPK_CHOICE_CHAIN_MAX) {
-            wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d entries", WPK_CHOICE_CHAIN_MAX);
-        } else {
-            get_entry(r, &choice->chain[choice->chain_count++]);
-        }
-    }
-    wpk_json_leave(r);
-    if (choice->chain_count == 0) {
-        wpk_json_fail(r, "chain", WPK_EINVAL, "there must be something to run");
-    }
-}
-
-static void check_plain(struct wpk_json_reader *r, const struct wpk_choice *choice)
-{
+    const struct wpk_choice *choice = object;
     bool there = false;
-
     for (int i = 0; i < choice->chain_count; i++) {
         there = there || choice->chain[i].kind == WPK_CHOICE_PLAIN;
     }
@@ -383,65 +229,71 @@ static void check_plain(struct wpk_json_reader *r, const struct wpk_choice *choi
     }
 }
 
-static void get_choice(struct wpk_json_reader *r, struct wpk_choice *choice)
+static const struct wpk_field choice_fields[] = {
+    {WPK_FIELD_VERSION(WPK_CHOICE_VERSION, "wpkctl get writes it anew")},
+    {WPK_FIELD_OWNED("operator", choice, op, WPK_CHOICE_OP_MAX)},
+    {WPK_FIELD(HASH, "fingerprint", choice, fingerprint)},
+    {WPK_FIELD_CHECK(check_accuracy)},
+    {WPK_FIELD_CUSTOM("accuracy", choice, accuracy, wpk_accuracy_put, wpk_accuracy_get)},
+    {WPK_FIELD_CHOICE("conditions", choice, conditions, conditions_names)},
+    {WPK_FIELD(LABEL, "layouts", choice, layouts)},
+    {WPK_FIELD_INT("threads", choice, threads, 1, THREADS_MAX)},
+    {WPK_FIELD_PART("binding", binding_fields)},
+    {WPK_FIELD_PART("self_test", test_fields)},
+    {WPK_FIELD(COPY, "plain_missing", choice, plain_missing)},
+    {WPK_FIELD_ARRAY("chain", choice, chain, chain_count, entry_fields, .min = 1)},
+    {WPK_FIELD_CHECK(check_plain)},
+    {WPK_FIELD_END},
+};
+
+/* ---- documents */
+
+void wpk_choice_get_binding(struct wpk_json_reader *r, struct wpk_choice *choice)
 {
-    WPK_JSON_ALLOW(r, "version", "operator", "fingerprint", "accuracy", "conditions", "layouts",
-                   "threads", "binding", "self_test", "plain_missing", "chain");
-    const char *op = wpk_json_get_text(r, "operator", WPK_CHOICE_OP_MAX);
-    if (wpk_json_status(r) == WPK_OK) {
-        choice->op = strdup(op);
-        if (choice->op == NULL) {
-            wpk_json_fail(r, "operator", WPK_ENOMEM, "out of memory");
-        }
+    const struct wpk_fields_in in = {.r = r};
+    wpk_fields_get(&in, "binding", binding_fields, choice);
+}
+
+wpk_err wpk_choice_entry_encode(const struct wpk_choice_entry *entry, struct wpk_buf *out)
+{
+    return wpk_fields_encode(entry_fields, entry, out);
+}
+
+wpk_err wpk_choice_entry_decode(const char *text, size_t size, struct wpk_choice_entry *out,
+                                struct wpk_diag *diag)
+{
+    const struct wpk_fields_text from = {text, size, WPK_CHOICE_SIZE_MAX, NULL, false};
+    struct wpk_choice_entry entry = {0};
+    wpk_err err = wpk_fields_decode(&from, entry_fields, &entry, diag);
+    if (err == WPK_OK) {
+        *out = entry;
+    } else {
+        wpk_choice_entry_fini(&entry);
     }
-    get_hash(r, "fingerprint", choice->fingerprint);
-    if (!wpk_json_has(r, "accuracy")) {
-        wpk_json_fail(r, "accuracy", WPK_EINVAL, "the class is missing");
-    }
-    choice->accuracy = wpk_accuracy_get(r, "accuracy");
-    const char *conditions = wpk_json_get_text(r, "conditions", WPK_CHOICE_TEXT_MAX);
-    if (wpk_json_status(r) == WPK_OK &&
-        wpk_conditions_parse(conditions, &choice->conditions) != WPK_OK) {
-        wpk_json_fail(r, "conditions", WPK_EINVAL, "'%s' are no conditions", conditions);
-    }
-    wpk_json_get_label(r, "layouts", choice->layouts, sizeof(choice->layouts));
-    choice->threads = (int)wpk_json_get_int(r, "threads", 1, THREADS_MAX);
-    wpk_choice_get_binding(r, choice);
-    get_test(r, choice);
-    wpk_json_get_copy(r, "plain_missing", choice->plain_missing, sizeof(choice->plain_missing));
-    get_chain(r, choice);
-    check_plain(r, choice);
+    return err;
+}
+
+wpk_err wpk_choice_encode(const struct wpk_choice *choice, struct wpk_buf *out)
+{
+    WPK_ASSERT(choice->op != NULL);
+    WPK_ASSERT(choice->threads >= 1);
+    return wpk_fields_encode(choice_fields, choice, out);
 }
 
 wpk_err wpk_choice_decode(const char *text, size_t size, struct wpk_choice *out,
                           struct wpk_diag *diag)
 {
-    struct wpk_json_reader *r = NULL;
-
-    wpk_err err = wpk_json_open(text, size, WPK_CHOICE_SIZE_MAX, &r, diag);
-    if (err != WPK_OK) {
-        return err;
-    }
+    const struct wpk_fields_text from = {text, size, WPK_CHOICE_SIZE_MAX, NULL, false};
     struct wpk_choice *choice = calloc(1, sizeof(*choice));
-    int64_t version = wpk_json_get_int(r, "version", 1, WPK_JSON_INT_MAX);
     if (choice == NULL) {
-        wpk_json_fail(r, NULL, WPK_ENOMEM, "out of memory");
-    } else if (wpk_json_status(r) == WPK_OK && version != WPK_CHOICE_VERSION) {
-        wpk_json_fail(r, "version", WPK_EMISMATCH,
-                      "the choice has version %lld, not %d; "
-                      "wpkctl get writes it anew",
-                      (long long)version, WPK_CHOICE_VERSION);
+        return WPK_ENOMEM;
     }
-    if (wpk_json_status(r) == WPK_OK) {
-        get_choice(r, choice);
-    }
-    err = wpk_json_status(r);
+    wpk_err err = wpk_fields_decode(&from, choice_fields, choice, diag);
     if (err == WPK_OK) {
         *out = *choice;
         *choice = (struct wpk_choice){0};
     }
     wpk_choice_fini(choice);
     free(choice);
-    wpk_json_close(r);
     return err;
 }

@@ -19,11 +19,11 @@ static const char text_of_choice[] =
     "\"plain_missing\":\"\",\"chain\":[{"
     "\"kind\":\"kernel\","
     "\"file\":\"c6.so\",\"sha256\":\"" HASH "\"},{\"kind\":\"vendor\",\"provider\":\"onednn\","
-    "\"version\":\"3.2.0\",\"recipe\":{\"version\":1,\"primitive\":\"eltwise\","
+    "\"version\":\"3.2.0\",\"recipe\":{\"version\":2,\"primitive\":\"eltwise\","
     "\"inputs\":[{\"name\":\"t0\",\"type\":\"f32[8]\",\"layout\":\"0\"}],\"constants\":[],"
     "\"outputs\":[{\"name\":\"t1\",\"type\":\"f32[8]\",\"layout\":\"0\"}],"
-    "\"src\":{\"tensor\":\"t0\",\"extents\":[8],\"strides\":[1],\"chosen\":false},"
-    "\"dst\":{\"tensor\":\"t1\",\"extents\":[8],\"strides\":[1],\"chosen\":false},"
+    "\"src\":{\"extents\":[8],\"strides\":[1],\"tensor\":0,\"chosen\":false},"
+    "\"dst\":{\"extents\":[8],\"strides\":[1],\"tensor\":1,\"chosen\":false},"
     "\"posts\":[{\"function\":\"relu\",\"alpha\":0,\"beta\":0}]}},{\"kind\":\"plain\","
     "\"file\":\"c6.plain.so\",\"sha256\":\"" HASH "\"}]}";
 
@@ -59,10 +59,11 @@ static const struct {
     wpk_err err;
     const char *says;
 } breaches[] = {
-    {"\"warm\"", "\"tepid\"", WPK_EINVAL, "tepid"},
+    {"\"warm\"", "\"tepid\"", WPK_EINVAL, "conditions"},
     {"\"accuracy\":\"standard\",", "", WPK_EINVAL, "accuracy"},
     {"\"standard\"", "\"precise\"", WPK_EINVAL, "accuracy"},
-    {"\"version\":4", "\"version\":3", WPK_EMISMATCH, "version 3, not 4; wpkctl get"},
+    {"\"version\":4", "\"version\":3", WPK_EMISMATCH,
+     "version 3 is not spoken here, only 4: wpkctl get"},
     {"\"threads\":2", "\"threads\":0", WPK_ERANGE, "threads"},
     {"\"threads\":2", "\"threads\":2,\"library\":\"/x.so\"", WPK_EINVAL, "library"},
     {"\"provider\":", "\"library\":\"/x.so\",\"provider\":", WPK_EINVAL, "library"},
@@ -75,8 +76,8 @@ static const struct {
     {"[\"Y\",\"t1\"]", "[\"Y\",\"t0\"]", WPK_EINVAL, "twice"},
     {"[\"Y\",\"t1\"]", "[\"Y\"]", WPK_EINVAL, "pair"},
     {"[[\"Y\",\"t1\"]]", "[]", WPK_EINVAL, "output"},
-    {"[0.5,-2]", "[0.5]", WPK_EINVAL, "1 values for 2 points"},
-    {"[\"Y\",\"t1\"]", "[\"Y\",\"t1\"],[\"Z\",\"t2\"]", WPK_EINVAL, "tests of 1 outputs"},
+    {"[0.5,-2]", "[0.5]", WPK_ERANGE, "fewer than 2 items"},
+    {"[\"Y\",\"t1\"]", "[\"Y\",\"t1\"],[\"Z\",\"t2\"]", WPK_ERANGE, "fewer than 2 items"},
     {"[0,7]", "[0,-7]", WPK_ERANGE, "points"},
     {"\"plain\"", "\"simple\"", WPK_EINVAL, "kind"},
     {"\"plain_missing\":\"\",", "", WPK_EINVAL, "plain_missing"},

@@ -116,24 +116,25 @@ wpk_err wpk_cpu_flags_parse(const char *text, wpk_cpu_flags *out)
     return WPK_OK;
 }
 
-void wpk_cpu_flags_put(struct wpk_json_writer *writer, const char *key, wpk_cpu_flags flags)
+void wpk_cpu_flags_put(struct wpk_json_writer *writer, const char *key, const void *flags)
 {
+    const wpk_cpu_flags *set = flags;
     wpk_json_begin_array(writer, key);
     for (int i = 0; i < WPK_CPU_FLAG_COUNT; i++) {
-        if ((flags >> i & 1) != 0) {
+        if ((*set >> i & 1) != 0) {
             wpk_json_put_text(writer, NULL, names[i]);
         }
     }
     wpk_json_end(writer);
 }
 
-wpk_cpu_flags wpk_cpu_flags_get(struct wpk_json_reader *reader, const char *key)
+void wpk_cpu_flags_get(struct wpk_json_reader *reader, const char *key, void *flags)
 {
-    wpk_cpu_flags flags = 0;
+    wpk_cpu_flags *set = flags;
+    *set = 0;
     wpk_json_enter_array(reader, key);
     while (wpk_json_next(reader)) {
-        flags |= (wpk_cpu_flags)1 << wpk_json_get_choice(reader, NULL, names, WPK_CPU_FLAG_COUNT);
+        *set |= (wpk_cpu_flags)1 << wpk_json_get_choice(reader, NULL, names, WPK_CPU_FLAG_COUNT);
     }
     wpk_json_leave(reader);
-    return flags;
 }

@@ -104,8 +104,8 @@ void wpk_cpu_flags_print(wpk_cpu_flags flags, char out[WPK_CPU_FLAGS_TEXT_MAX]);
 /* Parse the text of a set.   errors  WPK_EPARSE */
 WPK_MUST_CHECK wpk_err wpk_cpu_flags_parse(const char *text, wpk_cpu_flags *out);
 
-/* A set as an array of names at `key`. Failures are the writer's or the reader's. */
-void wpk_cpu_flags_put(struct wpk_json_writer *writer, const char *key, wpk_cpu_flags flags);
-wpk_cpu_flags wpk_cpu_flags_get(struct wpk_json_reader *reader, const char *key);
+/* A set, a wpk_cpu_flags, as an array of names: for a row of schema/fields.h. */
+void wpk_cpu_flags_put(struct wpk_json_writer *writer, const char *key, const void *flags);
+void wpk_cpu_flags_get(struct wpk_json_reader *reader, const char *key, void *flags);
 
 #endif

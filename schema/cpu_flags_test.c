@@ -100,7 +100,7 @@ static wpk_err read_flags(const char *text, wpk_cpu_flags *out, struct wpk_diag 
     struct wpk_json_reader *r = NULL;
     wpk_err err = wpk_json_open(text, strlen(text), 0, &r, diag);
     if (err == WPK_OK) {
-        *out = wpk_cpu_flags_get(r, "flags");
+        wpk_cpu_flags_get(r, "flags", out);
         err = wpk_json_status(r);
         wpk_json_close(r);
     }
@@ -114,7 +114,8 @@ static void json_lists_names(void **state)
     struct wpk_diag diag = {0};
     wpk_cpu_flags flags = 0;
     (void)state;
-    wpk_cpu_flags_put(w, "flags", WPK_CPU_SET_AVX | WPK_CPU_AVX512_VNNI);
+    const wpk_cpu_flags set = WPK_CPU_SET_AVX | WPK_CPU_AVX512_VNNI;
+    wpk_cpu_flags_put(w, "flags", &set);
     assert_int_equal(wpk_json_print(w, false, &text), WPK_OK);
     wpk_json_writer_free(w);
     assert_string_equal(text.data, "{\"flags\":[\"sse4_1\",\"avx\",\"avx512_vnni\"]}");

@@ -5,9 +5,9 @@
  * compiler's __builtin_cpu_supports reads XGETBV. */
 #include "schema/device.h"
 
-#include "common/json.h"
 #include "common/machine.h"
 #include "common/quota.h"
+#include "schema/fields.h"
 
 #include <cpuid.h>
 #include <sched.h>
@@ -18,7 +18,9 @@
 
 #define BYTES_MAX ((int64_t)1 << 50)
 #define AVX_VNNI_BIT (1U << 4) /* CPUID 7.1, EAX */
-#define RATE_MAX 1e18          /* peaks: beyond any machine, and far inside a double */
+#define CAPABILITY_MIN 50
+#define CAPABILITY_MAX 999
+#define RATE_MAX 1e18 /* peaks: beyond any machine, and far inside a double */
 
 void wpk_device_claim(wpk_cpu_flags flags, struct wpk_device *device)
 {
@@ -31,7 +33,7 @@ void wpk_device_claim(wpk_cpu_flags flags, struct wpk_device *device)
 void wpk_device_make_plain(struct wpk_device *device)
 {
     if (wpk_device_is_cuda(device)) {
-        device->cuda.capability = WPK_DEVICE_CUDA_LEAST;
+        device->cuda.capability = CAPABILITY_MIN;
         return;
     }
     wpk_device_claim(WPK_CPU_SET_SSE41, device);
@@ -196,72 +198,65 @@ static wpk_err cpu_of_class(const char *text, struct wpk_device *out)
     return WPK_OK;
 }
 
-wpk_err wpk_device_of_class(const char *text, struct wpk_device *out)
+static void claim_flags(struct wpk_json_reader *r, void *object)
 {
-    bool cuda = strncmp(text, WPK_DEVICE_CUDA "/", sizeof(WPK_DEVICE_CUDA)) == 0;
-    return cuda ? wpk_device_cuda_of_class(text, out) : cpu_of_class(text, out);
+    struct wpk_device *device = object;
+    (void)r;
+    wpk_device_claim(device->cpu.flags, device);
 }
 
-static void put_cuda(struct wpk_json_writer *w, const struct wpk_device *device)
+static void take_one_core(struct wpk_json_reader *r, void *object)
 {
-    wpk_json_put_text(w, "kind", device->kind);
-    wpk_json_put_text(w, "model", device->model);
-    wpk_json_put_int(w, "capability", device->cuda.capability);
-    wpk_json_put_int(w, "sm_count", device->cuda.sm_count);
-    wpk_json_put_int(w, "memory_bytes", device->cuda.memory_bytes);
-    wpk_json_put_int(w, "driver", device->cuda.driver);
-    wpk_json_put_text(w, "instance", device->instance);
+    struct wpk_device *device = object;
+    (void)r;
+    device->core_count = 1;
 }
 
-void wpk_device_put(struct wpk_json_writer *w, const char *key, const struct wpk_device *device)
+static const struct wpk_field cpu_fields[] = {
+    {WPK_FIELD(COPY, "kind", device, kind)},
+    {WPK_FIELD(LABEL, "model", device, model)},
+    {WPK_FIELD_CUSTOM("flags", device, cpu.flags, wpk_cpu_flags_put, wpk_cpu_flags_get)},
+    {WPK_FIELD_CHECK(claim_flags)},
+    {WPK_FIELD_INT("core_count", device, core_count, 1, 1 << 16)},
+    {WPK_FIELD_INT("l1_bytes", device, cpu.l1_bytes, 1, BYTES_MAX)},
+    {WPK_FIELD_INT("l2_bytes", device, cpu.l2_bytes, 1, BYTES_MAX)},
+    {WPK_FIELD_INT("l3_bytes", device, cpu.l3_bytes, 1, BYTES_MAX)},
+    {WPK_FIELD_REAL("peak_flops_per_s", device, peak_flops_per_s, 0, RATE_MAX)},
+    {WPK_FIELD_REAL("peak_bytes_per_s", device, peak_bytes_per_s, 0, RATE_MAX)},
+    {WPK_FIELD(LABEL, "instance", device, instance)},
+    {WPK_FIELD_END},
+};
+
+static const struct wpk_field cuda_fields[] = {
+    {WPK_FIELD(COPY, "kind", device, kind)},
+    {WPK_FIELD(LABEL, "model", device, model)},
+    {WPK_FIELD_INT("capability", device, cuda.capability, CAPABILITY_MIN, CAPABILITY_MAX)},
+    {WPK_FIELD_INT("sm_count", device, cuda.sm_count, 1, WPK_DEVICE_SM_MAX)},
+    {WPK_FIELD_COUNT("memory_bytes", device, cuda.memory_bytes)},
+    {WPK_FIELD_INT("driver", device, cuda.driver, 0, INT32_MAX)},
+    {WPK_FIELD_CHECK(take_one_core)},
+    {WPK_FIELD(LABEL, "instance", device, instance)},
+    {WPK_FIELD_END},
+};
+
+void wpk_device_put(struct wpk_json_writer *w, const char *key, const void *device)
 {
-    wpk_json_begin_object(w, key);
-    if (wpk_device_is_cuda(device)) {
-        put_cuda(w, device);
-        wpk_json_end(w);
-        return;
-    }
-    wpk_json_put_text(w, "kind", device->kind);
-    wpk_json_put_text(w, "model", device->model);
-    wpk_cpu_flags_put(w, "flags", device->cpu.flags);
-    wpk_json_put_int(w, "core_count", device->core_count);
-    wpk_json_put_int(w, "l1_bytes", device->cpu.l1_bytes);
-    wpk_json_put_int(w, "l2_bytes", device->cpu.l2_bytes);
-    wpk_json_put_int(w, "l3_bytes", device->cpu.l3_bytes);
-    wpk_json_put_real(w, "peak_flops_per_s", device->peak_flops_per_s);
-    wpk_json_put_real(w, "peak_bytes_per_s", device->peak_bytes_per_s);
-    wpk_json_put_text(w, "instance", device->instance);
-    wpk_json_end(w);
+    wpk_fields_put(w, key, wpk_device_is_cuda(device) ? cuda_fields : cpu_fields, device);
 }
 
-void wpk_device_get(struct wpk_json_reader *r, const char *key, struct wpk_device *out)
+void wpk_device_get(struct wpk_json_reader *r, const char *key, void *device)
 {
+    struct wpk_device *out = device;
+    const struct wpk_fields_in in = {.r = r};
+    *out = (struct wpk_device){.core_count = 0};
     wpk_json_enter(r, key);
     wpk_json_get_copy(r, "kind", out->kind, sizeof(out->kind));
-    if (wpk_json_status(r) == WPK_OK && wpk_device_is_cuda(out)) {
-        wpk_device_cuda_get(r, out);
-        wpk_json_leave(r);
-        return;
-    }
-    WPK_JSON_ALLOW(r, "kind", "model", "flags", "core_count", "l1_bytes", "l2_bytes", "l3_bytes",
-                   "peak_flops_per_s", "peak_bytes_per_s", "instance");
-    out->cuda = (struct wpk_device_cuda){0};
-    wpk_json_get_label(r, "model", out->model, sizeof(out->model));
-    wpk_device_claim(wpk_cpu_flags_get(r, "flags"), out);
-    out->core_count = (int)wpk_json_get_int(r, "core_count", 1, 1 << 16);
-    out->cpu.l1_bytes = wpk_json_get_int(r, "l1_bytes", 1, BYTES_MAX);
-    out->cpu.l2_bytes = wpk_json_get_int(r, "l2_bytes", 1, BYTES_MAX);
-    out->cpu.l3_bytes = wpk_json_get_int(r, "l3_bytes", 1, BYTES_MAX);
-    out->peak_flops_per_s = wpk_json_get_real(r, "peak_flops_per_s", 0, RATE_MAX);
-    out->peak_bytes_per_s = wpk_json_get_real(r, "peak_bytes_per_s", 0, RATE_MAX);
-    wpk_json_get_label(r, "instance", out->instance, sizeof(out->instance));
+    wpk_fields_get_here(&in, wpk_device_is_cuda(out) ? cuda_fields : cpu_fields, out);
     wpk_json_leave(r);
 }
 
 /* A GPU's class has its multiprocessors: rules of the search read them, and one model is sold with
  * different numbers of them. */
-
-#define CAPABILITY_MAX 999
 
 bool wpk_device_is_cuda(const struct wpk_device *device)
 {
@@ -287,8 +282,7 @@ static int read_architecture(const char *text, const char *end)
     bool begins = strncmp(text, head, strlen(head)) == 0 && text[strlen(head)] >= '1' &&
                   text[strlen(head)] <= '9';
     long number = begins ? strtol(text + strlen(head), &rest, 10) : 0;
-    return rest == end && number >= WPK_DEVICE_CUDA_LEAST && number <= CAPABILITY_MAX ? (int)number
-                                                                                      : 0;
+    return rest == end && number >= CAPABILITY_MIN && number <= CAPABILITY_MAX ? (int)number : 0;
 }
 
 wpk_err wpk_device_emulate(const char *architecture, int sm_count, struct wpk_device *out,
@@ -315,7 +309,7 @@ wpk_err wpk_device_emulate(const char *architecture, int sm_count, struct wpk_de
     return WPK_OK;
 }
 
-wpk_err wpk_device_cuda_of_class(const char *text, struct wpk_device *out)
+static wpk_err cuda_of_class(const char *text, struct wpk_device *out)
 {
     static const char head[] = WPK_DEVICE_CUDA "/";
     struct wpk_device device = {.kind = WPK_DEVICE_CUDA, .core_count = 1};
@@ -344,16 +338,8 @@ wpk_err wpk_device_cuda_of_class(const char *text, struct wpk_device *out)
     return WPK_OK;
 }
 
-void wpk_device_cuda_get(struct wpk_json_reader *r, struct wpk_device *out)
+wpk_err wpk_device_of_class(const char *text, struct wpk_device *out)
 {
-    WPK_JSON_ALLOW(r, "kind", "model", "capability", "sm_count", "memory_bytes", "driver",
-                   "instance");
-    *out = (struct wpk_device){.kind = WPK_DEVICE_CUDA, .core_count = 1};
-    wpk_json_get_label(r, "model", out->model, sizeof(out->model));
-    out->cuda.capability =
-        (int)wpk_json_get_int(r, "capability", WPK_DEVICE_CUDA_LEAST, CAPABILITY_MAX);
-    out->cuda.sm_count = (int)wpk_json_get_int(r, "sm_count", 1, WPK_DEVICE_SM_MAX);
-    out->cuda.memory_bytes = wpk_json_get_int(r, "memory_bytes", 0, WPK_JSON_INT_MAX);
-    out->cuda.driver = (int)wpk_json_get_int(r, "driver", 0, INT32_MAX);
-    wpk_json_get_label(r, "instance", out->instance, sizeof(out->instance));
+    bool cuda = strncmp(text, WPK_DEVICE_CUDA "/", sizeof(WPK_DEVICE_CUDA)) == 0;
+    return cuda ? cuda_of_class(text, out) : cpu_of_class(text, out);
 }

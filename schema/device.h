@@ -80,20 +80,9 @@ bool wpk_device_class_is_emulated(const char *text);
  *   errors  WPK_EPARSE */
 WPK_MUST_CHECK wpk_err wpk_device_of_class(const char *text, struct wpk_device *out);
 
-/* A device as a member of a document at `key` (NULL: the current item). Failures are the writer's
- * or the reader's. */
-void wpk_device_put(struct wpk_json_writer *writer, const char *key,
-                    const struct wpk_device *device);
-void wpk_device_get(struct wpk_json_reader *reader, const char *key, struct wpk_device *out);
-
-/* The part of devices of the kind "cuda", for schema/device.c. */
-
-#define WPK_DEVICE_CUDA_LEAST 50
-
-/*   errors  WPK_EPARSE */
-WPK_MUST_CHECK wpk_err wpk_device_cuda_of_class(const char *text, struct wpk_device *out);
-
-/* The members of a device's object. Failures are the writer's or the reader's. */
-void wpk_device_cuda_get(struct wpk_json_reader *reader, struct wpk_device *out);
+/* A device, a struct wpk_device, as an object (key NULL: the current item): for a row of
+ * schema/fields.h. */
+void wpk_device_put(struct wpk_json_writer *writer, const char *key, const void *device);
+void wpk_device_get(struct wpk_json_reader *reader, const char *key, void *device);
 
 #endif

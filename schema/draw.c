@@ -17,23 +17,6 @@ struct wpk_domain wpk_domain_all(void)
     return (struct wpk_domain){-WPK_DOMAIN_MOST, WPK_DOMAIN_MOST};
 }
 
-const char *wpk_draw_domain_name(enum wpk_draw_domain domain)
-{
-    static const char *const names[WPK_DRAW_DOMAINS] = {WPK_DRAW_DOMAIN_LIST(WPK_LIST_TEXT)};
-    WPK_ASSERT(domain < WPK_DRAW_DOMAINS);
-    return names[domain];
-}
-
-enum wpk_draw_domain wpk_draw_domain_find(const char *name)
-{
-    int domain = 0;
-    while (domain < WPK_DRAW_DOMAINS &&
-           strcmp(wpk_draw_domain_name((enum wpk_draw_domain)domain), name) != 0) {
-        domain++;
-    }
-    return (enum wpk_draw_domain)domain;
-}
-
 static double draw_real(struct wpk_rng *rng, enum wpk_draw_domain domain)
 {
     double unit = wpk_rng_unit(rng);

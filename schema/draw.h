@@ -29,10 +29,6 @@ struct wpk_domain wpk_domain_all(void);
 #define WPK_DRAW_DOMAIN_ENUM(name, text) WPK_DRAW_##name,
 enum wpk_draw_domain { WPK_DRAW_DOMAIN_LIST(WPK_DRAW_DOMAIN_ENUM) WPK_DRAW_DOMAINS };
 
-const char *wpk_draw_domain_name(enum wpk_draw_domain domain);
-/* WPK_DRAW_DOMAINS: no domain has the name. */
-enum wpk_draw_domain wpk_draw_domain_find(const char *name);
-
 /* Draw one value of the uniform set: reals from the domain, integers from the part of their type's
  * range in which sums of products fit 32 bits. */
 double wpk_draw_uniform(struct wpk_rng *rng, enum wpk_dtype dtype, enum wpk_draw_domain domain);

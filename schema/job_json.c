@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job as JSON. All errors but those inside operators are found here, with their position: a job
  * that decodes has all its fields in range. */
-#include "common/json.h"
 #include "schema/device.h"
+#include "schema/fields.h"
 #include "schema/job.h"
 
 #include <stdio.h>
@@ -144,7 +144,7 @@ void wpk_job_op_read_key(struct wpk_json_reader *reader, struct wpk_job_op *op)
         op->layouts = (enum wpk_layouts)wpk_json_get_choice(reader, "layouts", layouts_names,
                                                             COUNT_OF(layouts_names));
     }
-    op->accuracy = wpk_accuracy_get(reader, "accuracy");
+    wpk_accuracy_get(reader, "accuracy", &op->accuracy);
     if (wpk_json_has(reader, "conditions")) {
         op->conditions = (enum wpk_conditions)wpk_json_get_choice(
             reader, "conditions", conditions_names, COUNT_OF(conditions_names));
@@ -179,252 +179,22 @@ static void decode_op(struct wpk_json_reader *reader, struct wpk_job *job)
     job->op_count++;
 }
 
-static void decode_ops(struct wpk_json_reader *reader, struct wpk_job *job)
+static void get_ops(struct wpk_json_reader *reader, const char *key, void *object)
 {
-    size_t count = wpk_json_count(reader, "ops");
+    struct wpk_job *job = object;
+    size_t count = wpk_json_count(reader, key);
 
-    if (wpk_json_kind_of(reader, "ops") == WPK_JSON_ARRAY &&
-        (count < 1 || count > WPK_JOB_OPS_MAX)) {
-        wpk_json_fail(reader, "ops", WPK_ERANGE, "holds %zu operators; 1 to %d are expected", count,
+    if (wpk_json_kind_of(reader, key) == WPK_JSON_ARRAY && (count < 1 || count > WPK_JOB_OPS_MAX)) {
+        wpk_json_fail(reader, key, WPK_ERANGE, "holds %zu operators; 1 to %d are expected", count,
                       WPK_JOB_OPS_MAX);
         return;
     }
     job->ops = allocate(reader, count, sizeof(*job->ops));
-    wpk_json_enter_array(reader, "ops");
+    wpk_json_enter_array(reader, key);
     while (wpk_json_next(reader)) {
         decode_op(reader, job);
     }
     wpk_json_leave(reader);
-}
-
-static bool is_label_name(const char *name)
-{
-    size_t size = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-");
-
-    return size > 0 && name[size] == '\0' && size < WPK_JOB_NAME_MAX;
-}
-
-static void decode_labels(struct wpk_json_reader *reader, struct wpk_job *job)
-{
-    size_t count = wpk_json_count(reader, "labels");
-
-    if (count > WPK_JOB_LABELS_MAX) {
-        wpk_json_fail(reader, "labels", WPK_ERANGE, "more than %d labels", WPK_JOB_LABELS_MAX);
-        return;
-    }
-    job->labels = allocate(reader, count, sizeof(*job->labels));
-    wpk_json_enter(reader, "labels");
-    while (wpk_json_next(reader)) {
-        struct wpk_job_label *label = &job->labels[job->label_count];
-        const char *name = wpk_json_name(reader);
-        if (!is_label_name(name)) {
-            wpk_json_fail(reader, NULL, WPK_EINVAL,
-                          "a label's name has 1 to %d bytes of a-z, 0-9, _, . and -",
-                          WPK_JOB_NAME_MAX - 1);
-            break;
-        }
-        memcpy(label->name, name, strlen(name) + 1);
-        wpk_json_get_label(reader, NULL, label->value, sizeof(label->value));
-        job->label_count++;
-    }
-    wpk_json_leave(reader);
-}
-
-static void decode_device(struct wpk_json_reader *reader, struct wpk_job *job)
-{
-    struct wpk_device device;
-
-    wpk_json_get_label(reader, "device", job->device, sizeof(job->device));
-    if (wpk_json_status(reader) == WPK_OK && (wpk_device_of_class(job->device, &device) != WPK_OK ||
-                                              strcmp(device.kind, job->kind) != 0)) {
-        wpk_json_fail(reader, "device", WPK_EINVAL,
-                      "not a device class of that kind, such as \"cpu/AMD EPYC 9B45/avx512\"");
-    }
-}
-
-static void decode_target(struct wpk_json_reader *reader, struct wpk_job *job)
-{
-    static const char *const kinds[] = {"cpu", "cuda"};
-
-    wpk_json_enter(reader, "target");
-    WPK_JSON_ALLOW(reader, "kind", "device", "threads", "labels");
-    if (wpk_json_has(reader, "kind")) {
-        size_t kind = wpk_json_get_choice(reader, "kind", kinds, COUNT_OF(kinds));
-        snprintf(job->kind, sizeof(job->kind), "%s", kinds[kind]);
-    }
-    if (wpk_json_has(reader, "device")) {
-        decode_device(reader, job);
-    }
-    if (wpk_json_has(reader, "threads")) {
-        job->threads = (int)wpk_json_get_int(reader, "threads", 1, WPK_JOB_THREADS_MAX);
-    }
-    if (wpk_json_has(reader, "labels")) {
-        decode_labels(reader, job);
-    }
-    if (wpk_json_status(reader) == WPK_OK && strcmp(job->kind, "cuda") == 0 && job->threads > 1) {
-        wpk_json_fail(reader, "threads", WPK_EINVAL,
-                      "a kernel for a GPU has one thread on the CPU");
-    }
-    wpk_json_leave(reader);
-}
-
-static void decode_pins(struct wpk_json_reader *reader, struct wpk_job *job)
-{
-    size_t count = wpk_json_count(reader, "pin");
-
-    if (count > WPK_JOB_PINS_MAX) {
-        wpk_json_fail(reader, "pin", WPK_ERANGE, "pins more than %d genes", WPK_JOB_PINS_MAX);
-        return;
-    }
-    job->pins = allocate(reader, count, sizeof(*job->pins));
-    wpk_json_enter(reader, "pin");
-    while (wpk_json_next(reader)) {
-        struct wpk_job_pin *pin = &job->pins[job->pin_count];
-        const char *gene = wpk_json_name(reader);
-        if (gene[0] == '\0' || strlen(gene) >= sizeof(pin->gene)) {
-            wpk_json_fail(reader, NULL, WPK_ERANGE, "a gene's name has 1 to %zu bytes",
-                          sizeof(pin->gene) - 1);
-            break;
-        }
-        memcpy(pin->gene, gene, strlen(gene) + 1);
-        wpk_json_get_label(reader, NULL, pin->value, sizeof(pin->value));
-        job->pin_count++;
-    }
-    wpk_json_leave(reader);
-}
-
-static void decode_options(struct wpk_json_reader *reader, struct wpk_job *job)
-{
-    wpk_json_enter(reader, "options");
-    while (wpk_json_next(reader)) {
-        char value[32];
-        const char *name = wpk_json_name(reader);
-        snprintf(value, sizeof(value), "%.17g", wpk_json_get_real(reader, NULL, -1e300, 1e300));
-        if (wpk_job_set_option(job, name, value) != WPK_OK) {
-            wpk_json_fail(reader, NULL, WPK_ERANGE, "the options have more than %d bytes",
-                          WPK_JOB_OPTIONS_MAX - 1);
-            break;
-        }
-    }
-    wpk_json_leave(reader);
-}
-
-static void decode_search(struct wpk_json_reader *reader, struct wpk_job *job)
-{
-    wpk_json_enter(reader, "search");
-    WPK_JSON_ALLOW(reader, "strategy", "options", "prior", "prior_text", "seed", "pin");
-    if (wpk_json_has(reader, "strategy")) {
-        get_word(reader, "strategy", job->strategy, sizeof(job->strategy));
-    }
-    if (wpk_json_has(reader, "options")) {
-        decode_options(reader, job);
-    }
-    if (wpk_json_has(reader, "prior")) {
-        wpk_json_get_label(reader, "prior", job->prior, sizeof(job->prior));
-    }
-    if (wpk_json_has(reader, "prior_text")) {
-        job->prior_text = strdup(wpk_json_get_text(reader, "prior_text", WPK_JOB_PRIOR_MAX));
-        if (job->prior_text == NULL) {
-            wpk_json_fail(reader, NULL, WPK_ENOMEM, NULL);
-        }
-    }
-    if (wpk_json_has(reader, "seed")) {
-        job->seed = wpk_json_get_u64(reader, "seed");
-    }
-    if (wpk_json_has(reader, "pin")) {
-        decode_pins(reader, job);
-    }
-    wpk_json_leave(reader);
-}
-
-/* "converged", or an object with one number. */
-static void decode_until(struct wpk_json_reader *reader, struct wpk_job *job)
-{
-    struct wpk_diag diag = {0};
-    char text[WPK_JOB_UNTIL_MAX] = "";
-    if (wpk_json_kind_of(reader, "until") == WPK_JSON_STRING) {
-        get_word(reader, "until", text, sizeof(text));
-    } else {
-        wpk_json_enter(reader, "until");
-        WPK_JSON_ALLOW(reader, "speedup", "of_peak");
-        const char *name = wpk_json_has(reader, "speedup") ? "speedup" : "of_peak";
-        double number = wpk_json_get_real(reader, name, 0, 1e6);
-        snprintf(text, sizeof(text), "%s=%.9g", name, number);
-        wpk_json_leave(reader);
-    }
-    if (wpk_json_status(reader) == WPK_OK && wpk_job_set_until(job, text, &diag) != WPK_OK) {
-        wpk_json_fail(reader, "until", WPK_EINVAL, "%s", diag.text);
-    }
-}
-
-static void decode_budget(struct wpk_json_reader *reader, struct wpk_job *job)
-{
-    wpk_json_enter(reader, "budget");
-    WPK_JSON_ALLOW(reader, "candidates", "total", "seconds", "until");
-    if (wpk_json_has(reader, "total")) {
-        job->total = wpk_json_get_int(reader, "total", 1, WPK_JOB_CANDIDATES_MAX);
-        job->candidates = job->total;
-    }
-    if (wpk_json_has(reader, "candidates")) {
-        job->candidates = wpk_json_get_int(reader, "candidates", 1, WPK_JOB_CANDIDATES_MAX);
-    }
-    if (wpk_json_has(reader, "seconds")) {
-        job->seconds = wpk_json_get_int(reader, "seconds", 1, WPK_JOB_SECONDS_MAX);
-    }
-    if (wpk_json_has(reader, "until")) {
-        decode_until(reader, job);
-    }
-    wpk_json_leave(reader);
-}
-
-static void decode_job(struct wpk_json_reader *reader, struct wpk_job *job)
-{
-    WPK_JSON_ALLOW(reader, "name", "ops", "target", "search", "budget", "priority");
-    if (wpk_json_has(reader, "name")) {
-        wpk_json_get_label(reader, "name", job->name, sizeof(job->name));
-    }
-    if (wpk_json_has(reader, "target")) {
-        decode_target(reader, job);
-    }
-    if (wpk_json_has(reader, "search")) {
-        decode_search(reader, job);
-    }
-    if (wpk_json_has(reader, "budget")) {
-        decode_budget(reader, job);
-    }
-    if (wpk_json_has(reader, "priority")) {
-        job->priority =
-            (int)wpk_json_get_int(reader, "priority", -WPK_JOB_PRIORITY_MAX, WPK_JOB_PRIORITY_MAX);
-    }
-    decode_ops(reader, job);
-}
-
-wpk_err wpk_job_decode(const char *text, size_t size, struct wpk_job *out, struct wpk_diag *diag)
-{
-    struct wpk_job job;
-    struct wpk_json_reader *reader;
-
-    WPK_ASSERT(out != NULL);
-    wpk_job_init(&job);
-    wpk_err err = wpk_json_open(text, size, WPK_JOB_SIZE_MAX, &reader, diag);
-    if (err != WPK_OK) {
-        return err;
-    }
-    job.source = strndup(text, size); /* a checked text holds no NUL */
-    job.source_size = size;
-    if (job.source == NULL) {
-        err = WPK_ENOMEM;
-    } else {
-        decode_job(reader, &job);
-        err = wpk_json_status(reader);
-    }
-    wpk_json_close(reader);
-    if (err != WPK_OK) {
-        wpk_job_fini(&job);
-        return err;
-    }
-    *out = job;
-    return WPK_OK;
 }
 
 void wpk_job_op_put(const struct wpk_job_op *op, struct wpk_json_writer *writer)
@@ -450,69 +220,14 @@ void wpk_job_op_put(const struct wpk_job_op *op, struct wpk_json_writer *writer)
         wpk_json_end(writer);
     }
     wpk_json_put_text(writer, "layouts", wpk_layouts_name(op->layouts));
-    wpk_accuracy_put(writer, "accuracy", op->accuracy);
+    wpk_accuracy_put(writer, "accuracy", &op->accuracy);
     wpk_json_put_text(writer, "conditions", wpk_conditions_name(op->conditions));
 }
 
-static void encode_settings(const struct wpk_job *job, struct wpk_json_writer *writer)
+static void put_ops(struct wpk_json_writer *writer, const char *key, const void *object)
 {
-    wpk_json_begin_object(writer, "target");
-    wpk_json_put_text(writer, "kind", job->kind);
-    if (job->device[0] != '\0') {
-        wpk_json_put_text(writer, "device", job->device);
-    }
-    wpk_json_put_int(writer, "threads", job->threads);
-    wpk_json_begin_object(writer, "labels");
-    for (int i = 0; i < job->label_count; i++) {
-        wpk_json_put_text(writer, job->labels[i].name, job->labels[i].value);
-    }
-    wpk_json_end(writer);
-    wpk_json_end(writer);
-    wpk_json_begin_object(writer, "search");
-    char name[WPK_JOB_GENE_MAX], value[WPK_JOB_GENE_MAX];
-    wpk_json_put_text(writer, "strategy", job->strategy);
-    wpk_json_begin_object(writer, "options");
-    for (int i = 0; wpk_job_option_at(job->options, i, name, value); i++) {
-        wpk_json_put_real(writer, name, strtod(value, NULL));
-    }
-    wpk_json_end(writer);
-    if (job->prior_text != NULL) {
-        wpk_json_put_text(writer, "prior_text", job->prior_text);
-    } else if (job->prior[0] != '\0') {
-        wpk_json_put_text(writer, "prior", job->prior);
-    }
-    wpk_json_put_u64(writer, "seed", job->seed);
-    wpk_json_begin_object(writer, "pin");
-    for (int i = 0; i < job->pin_count; i++) {
-        wpk_json_put_text(writer, job->pins[i].gene, job->pins[i].value);
-    }
-    wpk_json_end(writer);
-    wpk_json_end(writer);
-    wpk_json_begin_object(writer, "budget");
-    wpk_json_put_int(writer, "candidates", job->candidates);
-    if (job->total > 0) {
-        wpk_json_put_int(writer, "total", job->total);
-    }
-    wpk_json_put_int(writer, "seconds", job->seconds);
-    const char *number = strchr(job->until, '=');
-    if (number != NULL) {
-        snprintf(name, sizeof(name), "%.*s", (int)(number - job->until), job->until);
-        wpk_json_begin_object(writer, "until");
-        wpk_json_put_real(writer, name, strtod(number + 1, NULL));
-        wpk_json_end(writer);
-    } else if (job->until[0] != '\0') {
-        wpk_json_put_text(writer, "until", job->until);
-    }
-    wpk_json_end(writer);
-    wpk_json_put_int(writer, "priority", job->priority);
-}
-
-wpk_err wpk_job_encode(const struct wpk_job *job, struct wpk_buf *out)
-{
-    WPK_ASSERT(job != NULL);
-    struct wpk_json_writer *writer = wpk_json_writer_new_object();
-    wpk_json_put_text(writer, "name", job->name);
-    wpk_json_begin_array(writer, "ops");
+    const struct wpk_job *job = object;
+    wpk_json_begin_array(writer, key);
     for (int i = 0; i < job->op_count; i++) {
         wpk_json_begin_object(writer, NULL);
         wpk_job_op_put(&job->ops[i], writer);
@@ -520,8 +235,218 @@ wpk_err wpk_job_encode(const struct wpk_job *job, struct wpk_buf *out)
         wpk_json_end(writer);
     }
     wpk_json_end(writer);
-    encode_settings(job, writer);
-    wpk_err err = wpk_json_print(writer, false, out);
-    wpk_json_writer_free(writer);
+}
+
+/* ---- tables */
+
+static void put_word(struct wpk_json_writer *writer, const char *key, const void *member)
+{
+    wpk_json_put_text(writer, key, member);
+}
+
+static void get_strategy(struct wpk_json_reader *reader, const char *key, void *member)
+{
+    get_word(reader, key, member, sizeof(((struct wpk_job *)0)->strategy));
+}
+
+static void get_kind(struct wpk_json_reader *reader, const char *key, void *member)
+{
+    static const char *const kinds[] = {"cpu", "cuda"};
+    const char *kind = kinds[wpk_json_get_choice(reader, key, kinds, COUNT_OF(kinds))];
+    memcpy(member, kind, strlen(kind) + 1);
+}
+
+static void check_label(struct wpk_json_reader *reader, void *object)
+{
+    const struct wpk_job_label *label = object;
+    if (label->name[strspn(label->name, "abcdefghijklmnopqrstuvwxyz0123456789_.-")] != '\0') {
+        wpk_json_fail(reader, NULL, WPK_EINVAL, "a label's name is of a-z, 0-9, _, . and -");
+    }
+}
+
+static const struct wpk_field label_fields[] = {
+    {WPK_FIELD(COPY, NULL, job_label, name)},
+    {WPK_FIELD(LABEL, NULL, job_label, value)},
+    {WPK_FIELD_CHECK(check_label)},
+    {WPK_FIELD_END},
+};
+
+static void check_target(struct wpk_json_reader *reader, void *object)
+{
+    const struct wpk_job *job = object;
+    struct wpk_device device;
+    if (job->device[0] != '\0' && (wpk_device_of_class(job->device, &device) != WPK_OK ||
+                                   strcmp(device.kind, job->kind) != 0)) {
+        wpk_json_fail(reader, "device", WPK_EINVAL,
+                      "not a device class of that kind, such as \"cpu/AMD EPYC 9B45/avx512\"");
+    }
+    if (strcmp(job->kind, "cuda") == 0 && job->threads > 1) {
+        wpk_json_fail(reader, "threads", WPK_EINVAL,
+                      "a kernel for a GPU has one thread on the CPU");
+    }
+}
+
+static const struct wpk_field target_fields[] = {
+    {WPK_FIELD_CUSTOM("kind", job, kind, put_word, get_kind, WPK_OPTIONAL)},
+    {WPK_FIELD(LABEL, "device", job, device, WPK_OPTIONAL)},
+    {WPK_FIELD_INT("threads", job, threads, 1, WPK_JOB_THREADS_MAX, WPK_OPTIONAL)},
+    {WPK_FIELD_LIST_MAP("labels", job, labels, label_count, WPK_JOB_LABELS_MAX, label_fields,
+                        WPK_OPTIONAL)},
+    {WPK_FIELD_CHECK(check_target)},
+    {WPK_FIELD_END},
+};
+
+static const struct wpk_field pin_fields[] = {
+    {WPK_FIELD(COPY, NULL, job_pin, gene)},
+    {WPK_FIELD(LABEL, NULL, job_pin, value)},
+    {WPK_FIELD_END},
+};
+
+static void put_options(struct wpk_json_writer *writer, const char *key, const void *object)
+{
+    const struct wpk_job *job = object;
+    char name[WPK_JOB_GENE_MAX], value[WPK_JOB_GENE_MAX];
+    wpk_json_begin_object(writer, key);
+    for (int i = 0; wpk_job_option_at(job->options, i, name, value); i++) {
+        wpk_json_put_real(writer, name, strtod(value, NULL));
+    }
+    wpk_json_end(writer);
+}
+
+static void get_options(struct wpk_json_reader *reader, const char *key, void *object)
+{
+    if (!wpk_json_has(reader, key)) {
+        return;
+    }
+    wpk_json_enter(reader, key);
+    while (wpk_json_next(reader)) {
+        char value[32];
+        const char *name = wpk_json_name(reader);
+        snprintf(value, sizeof(value), "%.17g", wpk_json_get_real(reader, NULL, -1e300, 1e300));
+        if (wpk_job_set_option(object, name, value) != WPK_OK) {
+            wpk_json_fail(reader, NULL, WPK_ERANGE, "the options have more than %d bytes",
+                          WPK_JOB_OPTIONS_MAX - 1);
+            break;
+        }
+    }
+    wpk_json_leave(reader);
+}
+
+/* A client that has read the file sends its text instead. */
+static void put_prior(struct wpk_json_writer *writer, const char *key, const void *object)
+{
+    const struct wpk_job *job = object;
+    if (job->prior_text == NULL && job->prior[0] != '\0') {
+        wpk_json_put_text(writer, key, job->prior);
+    }
+}
+
+static void get_prior(struct wpk_json_reader *reader, const char *key, void *object)
+{
+    struct wpk_job *job = object;
+    if (wpk_json_has(reader, key)) {
+        wpk_json_get_label(reader, key, job->prior, sizeof(job->prior));
+    }
+}
+
+static const struct wpk_field search_fields[] = {
+    {WPK_FIELD_CUSTOM("strategy", job, strategy, put_word, get_strategy, WPK_OPTIONAL)},
+    {WPK_FIELD_WHOLE("options", put_options, get_options)},
+    {WPK_FIELD_WHOLE("prior", put_prior, get_prior)},
+    {WPK_FIELD_OWNED("prior_text", job, prior_text, WPK_JOB_PRIOR_MAX, WPK_OPTIONAL)},
+    {WPK_FIELD(U64, "seed", job, seed, WPK_DEFAULT)},
+    {WPK_FIELD_LIST_MAP("pin", job, pins, pin_count, WPK_JOB_PINS_MAX, pin_fields, WPK_OPTIONAL)},
+    {WPK_FIELD_END},
+};
+
+/* "converged", or an object with one number. */
+static void get_until(struct wpk_json_reader *reader, const char *key, void *object)
+{
+    struct wpk_diag diag = {0};
+    char text[WPK_JOB_UNTIL_MAX] = "";
+    if (!wpk_json_has(reader, key)) {
+        return;
+    }
+    if (wpk_json_kind_of(reader, key) == WPK_JSON_STRING) {
+        get_word(reader, key, text, sizeof(text));
+    } else {
+        wpk_json_enter(reader, key);
+        WPK_JSON_ALLOW(reader, "speedup", "of_peak");
+        const char *name = wpk_json_has(reader, "speedup") ? "speedup" : "of_peak";
+        double number = wpk_json_get_real(reader, name, 0, 1e6);
+        snprintf(text, sizeof(text), "%s=%.9g", name, number);
+        wpk_json_leave(reader);
+    }
+    if (wpk_json_status(reader) == WPK_OK && wpk_job_set_until(object, text, &diag) != WPK_OK) {
+        wpk_json_fail(reader, key, WPK_EINVAL, "%s", diag.text);
+    }
+}
+
+static void put_until(struct wpk_json_writer *writer, const char *key, const void *object)
+{
+    const struct wpk_job *job = object;
+    const char *number = strchr(job->until, '=');
+    char name[WPK_JOB_UNTIL_MAX];
+    if (number != NULL) {
+        snprintf(name, sizeof(name), "%.*s", (int)(number - job->until), job->until);
+        wpk_json_begin_object(writer, key);
+        wpk_json_put_real(writer, name, strtod(number + 1, NULL));
+        wpk_json_end(writer);
+    } else if (job->until[0] != '\0') {
+        wpk_json_put_text(writer, key, job->until);
+    }
+}
+
+static void take_total(struct wpk_json_reader *reader, void *object)
+{
+    struct wpk_job *job = object;
+    (void)reader;
+    job->candidates = job->total > 0 ? job->total : job->candidates;
+}
+
+static const struct wpk_field budget_fields[] = {
+    {WPK_FIELD_INT("total", job, total, 1, WPK_JOB_CANDIDATES_MAX, WPK_OPTIONAL)},
+    {WPK_FIELD_CHECK(take_total)},
+    {WPK_FIELD_INT("candidates", job, candidates, 1, WPK_JOB_CANDIDATES_MAX, WPK_OPTIONAL)},
+    {WPK_FIELD_INT("seconds", job, seconds, 1, WPK_JOB_SECONDS_MAX, WPK_OPTIONAL)},
+    {WPK_FIELD_WHOLE("until", put_until, get_until)},
+    {WPK_FIELD_END},
+};
+
+static const struct wpk_field job_fields[] = {
+    {WPK_FIELD(LABEL, "name", job, name, WPK_OPTIONAL)},
+    {WPK_FIELD_PART("target", target_fields, WPK_OPTIONAL)},
+    {WPK_FIELD_PART("search", search_fields, WPK_OPTIONAL)},
+    {WPK_FIELD_PART("budget", budget_fields, WPK_OPTIONAL)},
+    {WPK_FIELD_INT("priority", job, priority, -WPK_JOB_PRIORITY_MAX, WPK_JOB_PRIORITY_MAX,
+                   WPK_OPTIONAL)},
+    {WPK_FIELD_WHOLE("ops", put_ops, get_ops)},
+    {WPK_FIELD_END},
+};
+
+wpk_err wpk_job_decode(const char *text, size_t size, struct wpk_job *out, struct wpk_diag *diag)
+{
+    const struct wpk_fields_text from = {text, size, WPK_JOB_SIZE_MAX, NULL, false};
+    struct wpk_job job;
+
+    WPK_ASSERT(out != NULL);
+    wpk_job_init(&job);
+    wpk_err err = wpk_fields_decode(&from, job_fields, &job, diag);
+    if (err == WPK_OK) {
+        job.source = strndup(text, size); /* a checked text holds no NUL */
+        job.source_size = size;
+        err = job.source != NULL ? WPK_OK : WPK_ENOMEM;
+    }
+    if (err == WPK_OK) {
+        *out = job;
+    } else {
+        wpk_job_fini(&job);
+    }
     return err;
+}
+
+wpk_err wpk_job_encode(const struct wpk_job *job, struct wpk_buf *out)
+{
+    WPK_ASSERT(job != NULL);
+    return wpk_fields_encode(job_fields, job, out);
 }

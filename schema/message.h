@@ -22,7 +22,7 @@
 #include "schema/device.h"
 #include "schema/record.h"
 
-#define WPK_PROTOCOL_VERSION 7
+#define WPK_PROTOCOL_VERSION 8
 #define WPK_MESSAGE_SIZE_MAX ((size_t)4 << 20) /* bytes of a frame */
 #define WPK_ARTIFACT_SIZE_MAX (WPK_MESSAGE_SIZE_MAX - 65536)
 #define WPK_WORK_MAX 64      /* in one message; also results and statuses */
@@ -204,7 +204,7 @@ struct wpk_message {
     size_t bytes_size;
     wpk_work_id *given_back; /* give_back [given_back_count] */
     uint32_t given_back_count;
-    const char *reason; /* give_back: why it can do no more work; NULL: it was told to end */
+    const char *reason; /* give_back: why it can do no more work; NULL, "": it was told to end */
     uint32_t lease_ms;  /* welcome: a lease ends that long after the last message */
     const char *server; /* welcome: name and version of wpkd */
     struct wpk_message_op *ops; /* work [op_count] */

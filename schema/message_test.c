@@ -337,7 +337,7 @@ static wpk_err decode_text(const char *json, const char *after)
 
 /* One frame of each kind, byte for byte: a change of these is a change of the protocol. */
 static const char *const stable_frames[] = {
-    "{\"version\":7,\"type\":\"hello\",\"session\":\"0\",\"holding\":[{\"search\":\"1\","
+    "{\"version\":8,\"type\":\"hello\",\"session\":\"0\",\"holding\":[{\"search\":\"1\","
     "\"kind\":\"trial\",\"index\":1}],\"name\":\"host/1\",\"device\":{\"kind\":\"cpu\","
     "\"model\":\"CPU\",\"flags\":[\"sse4_1\",\"avx\",\"avx2\",\"fma\",\"f16c\"],\"core_count\":2,"
     "\"l1_bytes\":32768,\"l2_bytes\":1048576,\"l3_bytes\":33554432,"
@@ -347,27 +347,27 @@ static const char *const stable_frames[] = {
     "\"back_ends\":[{\"name\":\"c\",\"version\":\"gcc-12.2.0\",\"missing\":\"\"}],"
     "\"program\":\"wpk-worker 1\","
     "\"token\":\"\",\"builds\":true,\"runs\":true,\"slots\":2,\"labels\":{}}",
-    "{\"version\":7,\"type\":\"poll\",\"session\":\"18446744073709551615\",\"want\":8,"
+    "{\"version\":8,\"type\":\"poll\",\"session\":\"18446744073709551615\",\"want\":8,"
     "\"wait_ms\":5000,\"holding\":[{\"search\":\"1\",\"kind\":\"verify\",\"index\":0}],"
     "\"running\":\"7\"}",
-    "{\"version\":7,\"type\":\"results\",\"session\":\"1\",\"results\":[{\"search\":\"1\","
+    "{\"version\":8,\"type\":\"results\",\"session\":\"1\",\"results\":[{\"search\":\"1\","
     "\"kind\":\"trial\",\"index\":0,\"lease\":\"7\",\"stage\":\"whole\",\"attempt\":1,"
     "\"record\":{\"outcome\":\"ok\","
-    "\"timing\":{\"median_ns\":590125,\"min_ns\":588001,\"mad_ns\":912,\"repeat_count\":2,"
-    "\"censored\":false,\"sample_ns\":[588001,590125]},\"anchor_ns\":1000,\"build_ns\":1,"
+    "\"timing\":{\"sample_ns\":[588001,590125],\"median_ns\":590125,\"min_ns\":588001,"
+    "\"mad_ns\":912,\"repeat_count\":2,\"censored\":false},\"anchor_ns\":1000,\"build_ns\":1,"
     "\"verify_ns\":2,\"measure_ns\":3,\"error\":{\"max\":0.5,\"tolerance\":1,\"ratio\":0.5,"
     "\"of_rms\":1e-06,\"times_direct\":1.5},\"constants_bytes\":64,\"unseen\":\"t1\","
     "\"schedule\":\"wpk-schedule 2\\n\",\"schedule_sha256\":\"" HASH "\","
     "\"artifact\":{\"sha256\":\"" HASH "\"},\"detail\":\"x\"}}]}",
-    "{\"version\":7,\"type\":\"put_artifact\",\"session\":\"1\",\"search\":\"1\",\"kind\":"
+    "{\"version\":8,\"type\":\"put_artifact\",\"session\":\"1\",\"search\":\"1\",\"kind\":"
     "\"trial\","
     "\"index\":7,\"sha256\":\"" HASH "\"}",
-    "{\"version\":7,\"type\":\"get_artifact\",\"session\":\"1\",\"sha256\":\"" HASH "\"}",
-    "{\"version\":7,\"type\":\"give_back\",\"session\":\"1\",\"leases\":[{\"search\":\"1\","
+    "{\"version\":8,\"type\":\"get_artifact\",\"session\":\"1\",\"sha256\":\"" HASH "\"}",
+    "{\"version\":8,\"type\":\"give_back\",\"session\":\"1\",\"leases\":[{\"search\":\"1\","
     "\"kind\":\"trial\",\"index\":1}],\"reason\":\"the GPU is gone\"}",
-    "{\"version\":7,\"type\":\"welcome\",\"session\":\"5\",\"lease_ms\":20000,\"server\":\"wpkd "
+    "{\"version\":8,\"type\":\"welcome\",\"session\":\"5\",\"lease_ms\":20000,\"server\":\"wpkd "
     "1\"}",
-    "{\"version\":7,\"type\":\"work\",\"session\":\"1\",\"ops\":[{\"text\":\"input X f32[4]\\n\","
+    "{\"version\":8,\"type\":\"work\",\"session\":\"1\",\"ops\":[{\"text\":\"input X f32[4]\\n\","
     "\"layouts\":\"any\"}],\"targets\":[],\"work\":[{\"search\":\"1\",\"kind\":\"trial\","
     "\"index\":0,\"lease\":\"7\",\"stage\":\"whole\",\"attempt\":1,\"op\":0,\"policy\":{"
     "\"threads\":1,\"conditions\":\"warm\","
@@ -378,9 +378,9 @@ static const char *const stable_frames[] = {
     "\"op\":0,\"policy\":{\"threads\":1,\"conditions\":\"warm\",\"time_ns_min\":20000000,"
     "\"sample_count\":10,\"race_ratio\":1.3},\"round_count\":15,"
     "\"contenders\":[{\"provider\":\"onednn\",\"artifact\":\"\"}]}],\"leave\":false}",
-    "{\"version\":7,\"type\":\"ack\",\"session\":\"1\",\"results\":[\"recorded\",\"unknown\"]}",
-    "{\"version\":7,\"type\":\"artifact\",\"session\":\"1\",\"sha256\":\"" HASH "\"}",
-    "{\"version\":7,\"type\":\"error\",\"session\":\"1\",\"code\":\"ENOENT\",\"text\":\"hello?\","
+    "{\"version\":8,\"type\":\"ack\",\"session\":\"1\",\"results\":[\"recorded\",\"unknown\"]}",
+    "{\"version\":8,\"type\":\"artifact\",\"session\":\"1\",\"sha256\":\"" HASH "\"}",
+    "{\"version\":8,\"type\":\"error\",\"session\":\"1\",\"code\":\"ENOENT\",\"text\":\"hello?\","
     "\"retry_ms\":5}",
 };
 
@@ -436,21 +436,21 @@ static void rejects_other_versions(void **state)
 static void rejects(void **state)
 {
     (void)state;
-    const char *poll = "{\"version\":7,\"type\":\"poll\",\"session\":\"1\",\"want\":1,"
+    const char *poll = "{\"version\":8,\"type\":\"poll\",\"session\":\"1\",\"want\":1,"
                        "\"wait_ms\":0,\"holding\":[],\"running\":\"0\"}";
     assert_int_equal(decode_text(poll, ""), WPK_OK);
     assert_int_equal(decode_text(poll, "x"), WPK_EPARSE);
-    assert_int_not_equal(decode_text("{\"version\":7,\"type\":\"dance\",\"session\":\"1\"}", ""),
+    assert_int_not_equal(decode_text("{\"version\":8,\"type\":\"dance\",\"session\":\"1\"}", ""),
                          WPK_OK);
-    assert_int_not_equal(decode_text("{\"version\":7,\"type\":\"poll\",\"session\":\"1\","
+    assert_int_not_equal(decode_text("{\"version\":8,\"type\":\"poll\",\"session\":\"1\","
                                      "\"want\":1,\"wait_ms\":0,\"holding\":[],\"more\":1}",
                                      ""),
                          WPK_OK);
-    assert_int_not_equal(decode_text("{\"version\":7,\"type\":\"get_artifact\",\"session\":\"1\","
+    assert_int_not_equal(decode_text("{\"version\":8,\"type\":\"get_artifact\",\"session\":\"1\","
                                      "\"sha256\":\"../../etc/passwd\"}",
                                      ""),
                          WPK_OK);
-    assert_int_not_equal(decode_text("{\"version\":7,\"type\":\"work\",\"session\":\"1\",\"ops\":"
+    assert_int_not_equal(decode_text("{\"version\":8,\"type\":\"work\",\"session\":\"1\",\"ops\":"
                                      "[],\"work\":[{}],\"leave\":false}",
                                      ""),
                          WPK_OK);

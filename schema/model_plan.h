@@ -21,7 +21,7 @@
 #include "schema/scatter.h"
 #include "schema/tensor.h"
 
-#define WPK_MODEL_PLAN_VERSION 11
+#define WPK_MODEL_PLAN_VERSION 12
 #define WPK_MODEL_PLAN_SUFFIX ".wpk"
 #define WPK_MODEL_PLAN_ALIGNMENT 64 /* bytes, of what is no part of a value */
 #define WPK_MODEL_PLAN_SLACK 128    /* bytes after the data that may be read */

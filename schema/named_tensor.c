@@ -23,27 +23,22 @@ static void type_print(const struct wpk_tensor_type *type, char out[TYPE_TEXT_MA
     wpk_buf_fini(&buf);
 }
 
-wpk_err wpk_named_tensors_put(struct wpk_json_writer *w, const char *key,
-                              const struct wpk_named_tensor *tensors, int count)
+static void put_type(struct wpk_json_writer *w, const char *key, const void *member)
 {
-    wpk_err err = WPK_OK;
+    char text[TYPE_TEXT_MAX];
+    type_print(member, text);
+    wpk_json_put_text(w, key, text);
+}
 
-    wpk_json_begin_array(w, key);
-    for (int i = 0; i < count && err == WPK_OK; i++) {
-        char text[TYPE_TEXT_MAX];
-        char layout[LAYOUT_TEXT_MAX];
-        err = wpk_layout_encode(&tensors[i].type.layout, layout, sizeof(layout));
-        if (err == WPK_OK) {
-            type_print(&tensors[i].type, text);
-            wpk_json_begin_object(w, NULL);
-            wpk_json_put_text(w, "name", tensors[i].name);
-            wpk_json_put_text(w, "type", text);
-            wpk_json_put_text(w, "layout", layout);
-            wpk_json_end(w);
-        }
+static void put_layout(struct wpk_json_writer *w, const char *key, const void *member)
+{
+    const struct wpk_tensor_type *type = member;
+    char text[LAYOUT_TEXT_MAX] = "";
+    wpk_err err = wpk_layout_encode(&type->layout, text, sizeof(text));
+    if (err != WPK_OK) {
+        wpk_json_writer_fail(w, err);
     }
-    wpk_json_end(w);
-    return err;
+    wpk_json_put_text(w, key, text);
 }
 
 /* ---- in */
@@ -111,22 +106,43 @@ static bool layout_fits(const struct wpk_tensor_type *type)
     return true;
 }
 
-void wpk_named_tensor_get(struct wpk_json_reader *r, struct wpk_named_tensor *out)
+static void get_type(struct wpk_json_reader *r, const char *key, void *member)
 {
-    WPK_JSON_ALLOW(r, "name", "type", "layout");
-    wpk_json_get_copy(r, "name", out->name, sizeof(out->name));
-    const char *type = wpk_json_get_text(r, "type", TYPE_TEXT_MAX);
-    const char *layout = wpk_json_get_text(r, "layout", LAYOUT_TEXT_MAX);
-    if (wpk_json_status(r) != WPK_OK) {
-        return;
-    }
-    if (out->name[0] == '\0') {
-        wpk_json_fail(r, "name", WPK_EINVAL, "a tensor needs a name");
-    } else if (type_parse(type, &out->type) != WPK_OK) {
-        wpk_json_fail(r, "type", WPK_EPARSE, "'%s' is not a tensor type", type);
-    } else if (wpk_layout_decode(layout, out->type.rank, &out->type.layout) != WPK_OK) {
-        wpk_json_fail(r, "layout", WPK_EPARSE, "'%s' is not a layout", layout);
-    } else if (!layout_fits(&out->type)) {
-        wpk_json_fail(r, "layout", WPK_ERANGE, "'%s' does not fit the type", layout);
+    const char *text = wpk_json_get_text(r, key, TYPE_TEXT_MAX);
+    if (wpk_json_status(r) == WPK_OK && type_parse(text, member) != WPK_OK) {
+        wpk_json_fail(r, key, WPK_EPARSE, "'%s' is not a tensor type", text);
     }
 }
+
+static void get_layout(struct wpk_json_reader *r, const char *key, void *member)
+{
+    struct wpk_tensor_type *type = member;
+    const char *text = wpk_json_get_text(r, key, LAYOUT_TEXT_MAX);
+    if (wpk_json_status(r) == WPK_OK &&
+        wpk_layout_decode(text, type->rank, &type->layout) != WPK_OK) {
+        wpk_json_fail(r, key, WPK_EPARSE, "'%s' is not a layout", text);
+    } else if (wpk_json_status(r) == WPK_OK && !layout_fits(type)) {
+        wpk_json_fail(r, key, WPK_ERANGE, "'%s' does not fit the type", text);
+    }
+}
+
+static void check_name(struct wpk_json_reader *r, void *object)
+{
+    const struct wpk_named_tensor *tensor = object;
+    if (tensor->name[0] == '\0') {
+        wpk_json_fail(r, "name", WPK_EINVAL, "a tensor needs a name");
+    }
+}
+
+const struct wpk_field wpk_tensor_type_fields[] = {
+    {.name = "type", .kind = WPK_FIELD_KIND_CUSTOM, .put = put_type, .get = get_type},
+    {.name = "layout", .kind = WPK_FIELD_KIND_CUSTOM, .put = put_layout, .get = get_layout},
+    {WPK_FIELD_END},
+};
+
+const struct wpk_field wpk_named_tensor_fields[] = {
+    {WPK_FIELD(COPY, "name", named_tensor, name)},
+    {WPK_FIELD_CHECK(check_name)},
+    {WPK_FIELD_GROUP(named_tensor, type, wpk_tensor_type_fields)},
+    {WPK_FIELD_END},
+};

@@ -5,7 +5,7 @@
 #ifndef WPK_SCHEMA_NAMED_TENSOR_H
 #define WPK_SCHEMA_NAMED_TENSOR_H
 
-#include "common/json.h"
+#include "schema/fields.h"
 #include "schema/tensor.h"
 
 struct wpk_named_tensor {
@@ -13,14 +13,10 @@ struct wpk_named_tensor {
     struct wpk_tensor_type type;
 };
 
-/* Write the list as an array of objects.
- *   shape   tensors [count]
- *   errors  WPK_ENOSPC the text of a layout is too long; other failures are the writer's */
-WPK_MUST_CHECK wpk_err wpk_named_tensors_put(struct wpk_json_writer *writer, const char *key,
-                                             const struct wpk_named_tensor *tensors, int count);
-
-/* Read the current object; failures are the reader's. The size in bytes of an accepted tensor fits
- * 64 bits, with its padding. */
-void wpk_named_tensor_get(struct wpk_json_reader *reader, struct wpk_named_tensor *out);
+/* Rows for a type with its layout, and for a named tensor (schema/fields.h). The size in bytes of
+ * an accepted tensor fits 64 bits, with its padding. A layout whose text is too long fails with
+ * WPK_ENOSPC. */
+extern const struct wpk_field wpk_tensor_type_fields[];
+extern const struct wpk_field wpk_named_tensor_fields[];
 
 #endif

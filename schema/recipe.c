@@ -9,20 +9,9 @@ static const char *const binary_names[] = {WPK_RECIPE_BINARY_LIST(WPK_LIST_TEXT)
 static const char *const role_names[] = {WPK_RECIPE_ROLE_LIST(WPK_LIST_TEXT)};
 static const char *const use_names[] = {"inputs", "constants", "outputs"};
 
-/* The window's arrays with their names, in the order of the struct. */
-struct window_field {
-    const char *name;
-    size_t offset;
-    int64_t min;
-};
-static const struct window_field window_fields[] = {
-    {"kernel", offsetof(struct wpk_recipe, kernel), 1},
-    {"strides", offsetof(struct wpk_recipe, stride), 1},
-    {"dilations", offsetof(struct wpk_recipe, dilation), 1},
-    {"before", offsetof(struct wpk_recipe, pad_before), 0},
-    {"after", offsetof(struct wpk_recipe, pad_after), 0},
-};
-#define WINDOW_FIELDS (sizeof(window_fields) / sizeof(window_fields[0]))
+#define WINDOW_KINDS                                                                               \
+    (WPK_IS(WPK_RECIPE_CONVOLUTION) | WPK_IS(WPK_RECIPE_POOL_MAX) |                                \
+     WPK_IS(WPK_RECIPE_POOL_AVERAGE) | WPK_IS(WPK_RECIPE_POOL_AVERAGE_INSIDE))
 
 bool wpk_recipe_is_f32(const struct wpk_recipe *recipe)
 {
@@ -36,118 +25,10 @@ bool wpk_recipe_is_f32(const struct wpk_recipe *recipe)
 
 bool wpk_recipe_has_window(const struct wpk_recipe *recipe)
 {
-    return recipe->kind == WPK_RECIPE_CONVOLUTION || recipe->kind == WPK_RECIPE_POOL_MAX ||
-           recipe->kind == WPK_RECIPE_POOL_AVERAGE ||
-           recipe->kind == WPK_RECIPE_POOL_AVERAGE_INSIDE;
+    return (WPK_IS(recipe->kind) & WINDOW_KINDS) != 0;
 }
 
-/* ---- out */
-
-static wpk_err put_tensors(struct wpk_json_writer *w, const struct wpk_recipe *recipe, int use)
-{
-    struct wpk_named_tensor list[WPK_RECIPE_TENSORS_MAX];
-    int count = 0;
-
-    for (int i = 0; i < recipe->tensor_count; i++) {
-        if ((int)recipe->use[i] == use) {
-            list[count++] = recipe->tensor[i];
-        }
-    }
-    return wpk_named_tensors_put(w, use_names[use], list, count);
-}
-
-static void put_operand(struct wpk_json_writer *w, const struct wpk_recipe *recipe, int role)
-{
-    const struct wpk_recipe_operand *operand = &recipe->operand[role];
-
-    if (operand->tensor < 0) {
-        return;
-    }
-    wpk_json_begin_object(w, role_names[role]);
-    wpk_json_put_text(w, "tensor", recipe->tensor[operand->tensor].name);
-    wpk_json_put_ints(w, "extents", operand->extent, (size_t)operand->rank);
-    wpk_json_put_ints(w, "strides", operand->stride, (size_t)operand->rank);
-    if (operand->block > 0) {
-        wpk_json_begin_object(w, "block");
-        wpk_json_put_int(w, "dim", operand->block_dim);
-        wpk_json_put_int(w, "size", operand->block);
-        wpk_json_end(w);
-    }
-    wpk_json_put_bool(w, "chosen", operand->chosen);
-    wpk_json_end(w);
-}
-
-static void put_window(struct wpk_json_writer *w, const struct wpk_recipe *recipe)
-{
-    wpk_json_begin_object(w, "window");
-    for (size_t i = 0; i < WINDOW_FIELDS; i++) {
-        const int64_t *values =
-            (const int64_t *)(const void *)((const char *)recipe + window_fields[i].offset);
-        wpk_json_put_ints(w, window_fields[i].name, values, (size_t)recipe->spatial);
-    }
-    wpk_json_end(w);
-}
-
-static wpk_err put_members(struct wpk_json_writer *w, const struct wpk_recipe *recipe)
-{
-    wpk_err err = WPK_OK;
-
-    wpk_json_put_int(w, "version", WPK_RECIPE_VERSION);
-    wpk_json_put_text(w, "primitive", kind_names[recipe->kind]);
-    for (int use = WPK_RECIPE_INPUT; use <= WPK_RECIPE_OUTPUT && err == WPK_OK; use++) {
-        err = put_tensors(w, recipe, use);
-    }
-    for (int role = 0; role < WPK_RECIPE_ROLE_COUNT; role++) {
-        put_operand(w, recipe, role);
-    }
-    if (wpk_recipe_has_window(recipe)) {
-        put_window(w, recipe);
-    }
-    if (recipe->kind == WPK_RECIPE_SOFTMAX) {
-        wpk_json_put_int(w, "axis", recipe->axis);
-    }
-    if (recipe->kind == WPK_RECIPE_LAYERNORM) {
-        wpk_json_put_real(w, "epsilon", recipe->epsilon);
-    }
-    if (recipe->kind == WPK_RECIPE_BINARY) {
-        wpk_json_put_text(w, "binary", binary_names[recipe->binary]);
-    }
-    if (recipe->algorithm > 0) {
-        wpk_json_put_int(w, "algorithm", recipe->algorithm);
-    }
-    wpk_json_begin_array(w, "posts");
-    for (int i = 0; i < recipe->post_count; i++) {
-        wpk_json_begin_object(w, NULL);
-        wpk_json_put_text(w, "function", function_names[recipe->post[i].function]);
-        wpk_json_put_real(w, "alpha", recipe->post[i].alpha);
-        wpk_json_put_real(w, "beta", recipe->post[i].beta);
-        wpk_json_end(w);
-    }
-    wpk_json_end(w);
-    return err;
-}
-
-wpk_err wpk_recipe_put(struct wpk_json_writer *w, const char *key, const struct wpk_recipe *recipe)
-{
-    wpk_json_begin_object(w, key);
-    wpk_err err = put_members(w, recipe);
-    wpk_json_end(w);
-    return err;
-}
-
-wpk_err wpk_recipe_encode(const struct wpk_recipe *recipe, struct wpk_buf *out)
-{
-    struct wpk_json_writer *w = wpk_json_writer_new_object();
-
-    wpk_err err = put_members(w, recipe);
-    if (err == WPK_OK) {
-        err = wpk_json_print(w, false, out);
-    }
-    wpk_json_writer_free(w);
-    return err;
-}
-
-/* ---- in */
+/* ---- checks */
 
 static int find_tensor(const struct wpk_recipe *recipe, const char *name)
 {
@@ -157,24 +38,6 @@ static int find_tensor(const struct wpk_recipe *recipe, const char *name)
         }
     }
     return -1;
-}
-
-static void get_tensors(struct wpk_json_reader *r, int use, struct wpk_recipe *recipe)
-{
-    wpk_json_enter_array(r, use_names[use]);
-    while (wpk_json_next(r)) {
-        struct wpk_named_tensor tensor = {0};
-        wpk_named_tensor_get(r, &tensor);
-        if (recipe->tensor_count == WPK_RECIPE_TENSORS_MAX) {
-            wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d tensors", WPK_RECIPE_TENSORS_MAX);
-        } else if (find_tensor(recipe, tensor.name) >= 0) {
-            wpk_json_fail(r, NULL, WPK_EINVAL, "'%s' stands here twice", tensor.name);
-        } else {
-            recipe->use[recipe->tensor_count] = (enum wpk_recipe_use)use;
-            recipe->tensor[recipe->tensor_count++] = tensor;
-        }
-    }
-    wpk_json_leave(r);
 }
 
 /* The index behind the last element; the elements of the tensor's memory plus one when it lies
@@ -201,97 +64,35 @@ static int64_t find_end(const struct wpk_recipe_operand *operand, int64_t size)
     return last < size ? last + 1 : size + 1;
 }
 
-static void get_block(struct wpk_json_reader *r, struct wpk_recipe_operand *operand)
+/* An operand is a view of a tensor, and only dst of an output. */
+static void check_operand(struct wpk_json_reader *r, const struct wpk_recipe *recipe, int role)
 {
-    if (!wpk_json_has(r, "block")) {
+    const struct wpk_recipe_operand *operand = &recipe->operand[role];
+    const char *name = role_names[role];
+    if (operand->tensor < 0) {
         return;
     }
-    wpk_json_enter(r, "block");
-    WPK_JSON_ALLOW(r, "dim", "size");
-    operand->block_dim =
-        (int)wpk_json_get_int(r, "dim", 0, operand->rank > 0 ? operand->rank - 1 : 0);
-    operand->block = wpk_json_get_int(r, "size", 2, 64);
-    wpk_json_leave(r);
-}
-
-static void get_operand(struct wpk_json_reader *r, int role, struct wpk_recipe *recipe)
-{
-    struct wpk_recipe_operand *operand = &recipe->operand[role];
-    char name[WPK_NAME_MAX];
-
-    operand->tensor = -1;
-    if (!wpk_json_has(r, role_names[role])) {
+    if (operand->tensor >= recipe->tensor_count) {
+        wpk_json_fail(r, name, WPK_EINVAL, "there is no tensor %d", operand->tensor);
         return;
     }
-    wpk_json_enter(r, role_names[role]);
-    WPK_JSON_ALLOW(r, "tensor", "extents", "strides", "block", "chosen");
-    wpk_json_get_copy(r, "tensor", name, sizeof(name));
-    operand->rank = (int)wpk_json_get_ints(r, "extents", 1, WPK_ELEMENTS_MAX, operand->extent,
-                                           WPK_RECIPE_RANK_MAX);
-    size_t strides =
-        wpk_json_get_ints(r, "strides", 0, WPK_ELEMENTS_MAX, operand->stride, WPK_RECIPE_RANK_MAX);
-    if (operand->rank == 0 || strides != (size_t)operand->rank) {
-        wpk_json_fail(r, "strides", WPK_EINVAL, "an operand has extents and as many strides");
+    const struct wpk_named_tensor *tensor = &recipe->tensor[operand->tensor];
+    const struct wpk_tensor_type *type = &tensor->type;
+    int64_t size = (int64_t)(wpk_tensor_type_bytes(type) / wpk_dtype_size(type->dtype));
+    if (operand->block > 0 && operand->block_dim >= operand->rank) {
+        wpk_json_fail(r, name, WPK_ERANGE, "dim %d of %d is blocked", operand->block_dim,
+                      operand->rank);
+    } else if ((recipe->use[operand->tensor] == WPK_RECIPE_OUTPUT) != (role == WPK_RECIPE_DST)) {
+        wpk_json_fail(r, name, WPK_EINVAL, "'%s' cannot be the primitive's %s", tensor->name, name);
+    } else if (find_end(operand, size) > size) {
+        wpk_json_fail(r, name, WPK_ERANGE, "the operand leaves '%s'", tensor->name);
     }
-    get_block(r, operand);
-    operand->chosen = wpk_json_get_bool(r, "chosen");
-    int tensor = find_tensor(recipe, name);
-    if (wpk_json_status(r) == WPK_OK && tensor < 0) {
-        wpk_json_fail(r, "tensor", WPK_EINVAL, "no tensor is called '%s'", name);
-    }
-    if (wpk_json_status(r) == WPK_OK) {
-        const struct wpk_tensor_type *type = &recipe->tensor[tensor].type;
-        int64_t size = (int64_t)(wpk_tensor_type_bytes(type) / wpk_dtype_size(type->dtype));
-        operand->tensor = tensor;
-        if ((recipe->use[tensor] == WPK_RECIPE_OUTPUT) != (role == WPK_RECIPE_DST)) {
-            wpk_json_fail(r, "tensor", WPK_EINVAL, "'%s' cannot be the primitive's %s", name,
-                          role_names[role]);
-        } else if (find_end(operand, size) > size) {
-            wpk_json_fail(r, "strides", WPK_ERANGE, "the operand leaves '%s'", name);
-        }
-    }
-    wpk_json_leave(r);
-}
-
-static void get_window(struct wpk_json_reader *r, struct wpk_recipe *recipe)
-{
-    recipe->spatial = recipe->operand[WPK_RECIPE_SRC].rank - 2;
-    wpk_json_enter(r, "window");
-    WPK_JSON_ALLOW(r, "kernel", "strides", "dilations", "before", "after");
-    for (size_t i = 0; i < WINDOW_FIELDS; i++) {
-        const struct window_field *field = &window_fields[i];
-        int64_t *values = (int64_t *)(void *)((char *)recipe + field->offset);
-        size_t count = wpk_json_get_ints(r, field->name, field->min, WPK_RECIPE_WINDOW_MAX, values,
-                                         WPK_RECIPE_RANK_MAX);
-        if (recipe->spatial < 1 || count != (size_t)recipe->spatial) {
-            wpk_json_fail(r, field->name, WPK_EINVAL, "one value for each spatial dimension");
-        }
-    }
-    wpk_json_leave(r);
-}
-
-static void get_posts(struct wpk_json_reader *r, struct wpk_recipe *recipe)
-{
-    wpk_json_enter_array(r, "posts");
-    while (wpk_json_next(r)) {
-        struct wpk_recipe_post post;
-        WPK_JSON_ALLOW(r, "function", "alpha", "beta");
-        post.function = (enum wpk_recipe_function)wpk_json_get_choice(r, "function", function_names,
-                                                                      WPK_RECIPE_FUNCTION_COUNT);
-        post.alpha = wpk_json_get_real(r, "alpha", -1e300, 1e300);
-        post.beta = wpk_json_get_real(r, "beta", -1e300, 1e300);
-        if (recipe->post_count == WPK_RECIPE_POSTS_MAX) {
-            wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d functions", WPK_RECIPE_POSTS_MAX);
-        } else {
-            recipe->post[recipe->post_count++] = post;
-        }
-    }
-    wpk_json_leave(r);
 }
 
 /* Check that the recipe has the operands that its primitive needs, and no others. */
-static void check_operands(struct wpk_json_reader *r, const struct wpk_recipe *recipe)
+static void check_operands(struct wpk_json_reader *r, void *object)
 {
+    const struct wpk_recipe *recipe = object;
     bool product = recipe->kind == WPK_RECIPE_CONVOLUTION || recipe->kind == WPK_RECIPE_MATMUL ||
                    recipe->kind == WPK_RECIPE_BINARY;
 
@@ -300,6 +101,7 @@ static void check_operands(struct wpk_json_reader *r, const struct wpk_recipe *r
                       (role == WPK_RECIPE_WEIGHTS && product);
         bool allowed = needed || recipe->kind == WPK_RECIPE_LAYERNORM ||
                        (role == WPK_RECIPE_BIAS && product && recipe->kind != WPK_RECIPE_BINARY);
+        check_operand(r, recipe, role);
         if (needed && recipe->operand[role].tensor < 0) {
             wpk_json_fail(r, role_names[role], WPK_EINVAL, "the primitive needs it");
         } else if (!allowed && recipe->operand[role].tensor >= 0) {
@@ -311,96 +113,161 @@ static void check_operands(struct wpk_json_reader *r, const struct wpk_recipe *r
     }
 }
 
-static void check_members(struct wpk_json_reader *r, const struct wpk_recipe *recipe)
+static void check_axis(struct wpk_json_reader *r, void *object)
 {
-    const char *names[16] = {"version", "primitive", "inputs", "constants", "outputs",
-                             "src",     "weights",   "bias",   "dst",       "posts"};
-    int count = 10;
-
-    if (wpk_recipe_has_window(recipe)) {
-        names[count++] = "window";
+    const struct wpk_recipe *recipe = object;
+    if (recipe->kind == WPK_RECIPE_SOFTMAX &&
+        recipe->axis >= recipe->operand[WPK_RECIPE_SRC].rank) {
+        wpk_json_fail(r, "axis", WPK_ERANGE, "src has no axis %d", recipe->axis);
     }
-    if (recipe->kind == WPK_RECIPE_SOFTMAX) {
-        names[count++] = "axis";
-    }
-    if (recipe->kind == WPK_RECIPE_MATMUL || recipe->kind == WPK_RECIPE_CONVOLUTION) {
-        names[count++] = "algorithm";
-    }
-    if (recipe->kind == WPK_RECIPE_LAYERNORM) {
-        names[count++] = "epsilon";
-    }
-    if (recipe->kind == WPK_RECIPE_BINARY) {
-        names[count++] = "binary";
-    }
-    wpk_json_allow(r, names);
 }
 
-static void get_members(struct wpk_json_reader *r, struct wpk_recipe *recipe)
+static void clear_operands(struct wpk_json_reader *r, void *object)
 {
-    recipe->kind = (enum wpk_recipe_kind)wpk_json_get_choice(r, "primitive", kind_names,
-                                                             WPK_RECIPE_KIND_COUNT);
-    check_members(r, recipe);
-    for (int use = WPK_RECIPE_INPUT; use <= WPK_RECIPE_OUTPUT; use++) {
-        get_tensors(r, use, recipe);
-    }
+    struct wpk_recipe *recipe = object;
+    (void)r;
     for (int role = 0; role < WPK_RECIPE_ROLE_COUNT; role++) {
-        get_operand(r, role, recipe);
-    }
-    if (wpk_recipe_has_window(recipe)) {
-        get_window(r, recipe);
-    }
-    if (recipe->kind == WPK_RECIPE_SOFTMAX) {
-        int rank = recipe->operand[WPK_RECIPE_SRC].rank;
-        recipe->axis = (int)wpk_json_get_int(r, "axis", 0, rank > 0 ? rank - 1 : 0);
-    }
-    if (wpk_json_has(r, "algorithm")) {
-        recipe->algorithm = (int)wpk_json_get_int(r, "algorithm", 1, WPK_RECIPE_ALGORITHM_MAX);
-    }
-    if (recipe->kind == WPK_RECIPE_LAYERNORM) {
-        recipe->epsilon = wpk_json_get_real(r, "epsilon", 0, 1);
-    }
-    if (recipe->kind == WPK_RECIPE_BINARY) {
-        recipe->binary = (enum wpk_recipe_binary)wpk_json_get_choice(r, "binary", binary_names,
-                                                                     WPK_RECIPE_BINARY_COUNT);
-    }
-    get_posts(r, recipe);
-    check_operands(r, recipe);
-}
-
-static void get_versioned(struct wpk_json_reader *r, struct wpk_recipe *out)
-{
-    struct wpk_recipe recipe = {0};
-
-    int64_t version = wpk_json_get_int(r, "version", 1, WPK_JSON_INT_MAX);
-    if (wpk_json_status(r) == WPK_OK && version != WPK_RECIPE_VERSION) {
-        wpk_json_fail(r, "version", WPK_EMISMATCH, "the recipe has version %lld, not %d",
-                      (long long)version, WPK_RECIPE_VERSION);
-    }
-    if (wpk_json_status(r) == WPK_OK) {
-        get_members(r, &recipe);
-    }
-    if (wpk_json_status(r) == WPK_OK) {
-        *out = recipe;
+        recipe->operand[role].tensor = -1;
     }
 }
 
-void wpk_recipe_get(struct wpk_json_reader *r, const char *key, struct wpk_recipe *out)
+static void set_spatial(struct wpk_json_reader *r, void *object)
 {
-    wpk_json_enter(r, key);
-    get_versioned(r, out);
+    struct wpk_recipe *recipe = object;
+    recipe->spatial = recipe->operand[WPK_RECIPE_SRC].rank - 2;
+    if (recipe->spatial < 1) {
+        wpk_json_fail(r, "src", WPK_EINVAL, "a window needs a spatial dimension");
+    }
+}
+
+/* ---- tables */
+
+static int find_use(const char *key)
+{
+    int use = WPK_RECIPE_INPUT;
+    while (use < WPK_RECIPE_OUTPUT && strcmp(use_names[use], key) != 0) {
+        use++;
+    }
+    return use;
+}
+
+static void put_tensors(struct wpk_json_writer *w, const char *key, const void *object)
+{
+    const struct wpk_recipe *recipe = object;
+    wpk_json_begin_array(w, key);
+    for (int i = 0; i < recipe->tensor_count; i++) {
+        if ((int)recipe->use[i] == find_use(key)) {
+            wpk_fields_put(w, NULL, wpk_named_tensor_fields, &recipe->tensor[i]);
+        }
+    }
+    wpk_json_end(w);
+}
+
+static void get_tensors(struct wpk_json_reader *r, const char *key, void *object)
+{
+    struct wpk_recipe *recipe = object;
+    const struct wpk_fields_in in = {.r = r};
+    wpk_json_enter_array(r, key);
+    while (wpk_json_next(r)) {
+        struct wpk_named_tensor tensor = {0};
+        wpk_fields_get_here(&in, wpk_named_tensor_fields, &tensor);
+        if (recipe->tensor_count == WPK_RECIPE_TENSORS_MAX) {
+            wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d tensors", WPK_RECIPE_TENSORS_MAX);
+        } else if (find_tensor(recipe, tensor.name) >= 0) {
+            wpk_json_fail(r, NULL, WPK_EINVAL, "'%s' stands here twice", tensor.name);
+        } else {
+            recipe->use[recipe->tensor_count] = (enum wpk_recipe_use)find_use(key);
+            recipe->tensor[recipe->tensor_count++] = tensor;
+        }
+    }
     wpk_json_leave(r);
+}
+
+#define TENSORS(key)                                                                               \
+    .name = (key), .kind = WPK_FIELD_KIND_CUSTOM, .put = put_tensors, .get = get_tensors
+
+static const struct wpk_field block_fields[] = {
+    {WPK_FIELD_INT("dim", recipe_operand, block_dim, 0, WPK_RECIPE_RANK_MAX - 1)},
+    {WPK_FIELD_INT("size", recipe_operand, block, 2, 64)},
+    {WPK_FIELD_END},
+};
+
+static const struct wpk_field operand_fields[] = {
+    {WPK_FIELD_ARRAY("extents", recipe_operand, extent, rank,
+                     WPK_ITEM(INT, int64_t, 1, WPK_ELEMENTS_MAX), .min = 1)},
+    {WPK_FIELD_ARRAY("strides", recipe_operand, stride, rank,
+                     WPK_ITEM(INT, int64_t, 0, WPK_ELEMENTS_MAX), .is_counted = true)},
+    {WPK_FIELD_INT("tensor", recipe_operand, tensor, 0, WPK_RECIPE_TENSORS_MAX - 1)},
+    {WPK_FIELD_PART("block", block_fields, WPK_OPTIONAL)},
+    {WPK_FIELD(BOOL, "chosen", recipe_operand, chosen)},
+    {WPK_FIELD_END},
+};
+
+#define OPERAND(name, role)                                                                        \
+    WPK_FIELD_OBJECT(name, recipe, operand[WPK_RECIPE_##role], operand_fields, WPK_OPTIONAL)
+
+#define WINDOW(name, member, least)                                                                \
+    WPK_FIELD_ARRAY(name, recipe, member, spatial,                                                 \
+                    WPK_ITEM(INT, int64_t, least, WPK_RECIPE_WINDOW_MAX), .is_counted = true)
+
+static const struct wpk_field window_fields[] = {
+    {WPK_FIELD_CHECK(set_spatial)},
+    {WINDOW("kernel", kernel, 1)},
+    {WINDOW("strides", stride, 1)},
+    {WINDOW("dilations", dilation, 1)},
+    {WINDOW("before", pad_before, 0)},
+    {WINDOW("after", pad_after, 0)},
+    {WPK_FIELD_END},
+};
+
+static const struct wpk_field post_fields[] = {
+    {WPK_FIELD_CHOICE("function", recipe_post, function, function_names)},
+    {WPK_FIELD_REAL("alpha", recipe_post, alpha, -1e300, 1e300)},
+    {WPK_FIELD_REAL("beta", recipe_post, beta, -1e300, 1e300)},
+    {WPK_FIELD_END},
+};
+
+const struct wpk_field wpk_recipe_fields[] = {
+    {WPK_FIELD_VERSION(WPK_RECIPE_VERSION, "tune it again")},
+    {WPK_FIELD_CHOICE("primitive", recipe, kind, kind_names)},
+    {WPK_FIELD_WHEN(recipe, kind, WPK_IS(WPK_RECIPE_SOFTMAX),
+                    WPK_ROWS({WPK_FIELD_INT("axis", recipe, axis, 0, WPK_RECIPE_RANK_MAX - 1)}))},
+    {WPK_FIELD_WHEN(recipe, kind, WPK_IS(WPK_RECIPE_LAYERNORM),
+                    WPK_ROWS({WPK_FIELD_REAL("epsilon", recipe, epsilon, 0, 1)}))},
+    {WPK_FIELD_WHEN(recipe, kind, WPK_IS(WPK_RECIPE_BINARY),
+                    WPK_ROWS({WPK_FIELD_CHOICE("binary", recipe, binary, binary_names)}))},
+    {TENSORS("inputs")},
+    {TENSORS("constants")},
+    {TENSORS("outputs")},
+    {WPK_FIELD_CHECK(clear_operands)},
+    {OPERAND("src", SRC)},
+    {OPERAND("weights", WEIGHTS)},
+    {OPERAND("bias", BIAS)},
+    {OPERAND("dst", DST)},
+    {WPK_FIELD_WHEN(recipe, kind, WINDOW_KINDS,
+                    WPK_ROWS({WPK_FIELD_PART("window", window_fields)}))},
+    {WPK_FIELD_WHEN(recipe, kind, WPK_IS(WPK_RECIPE_MATMUL) | WPK_IS(WPK_RECIPE_CONVOLUTION),
+                    WPK_ROWS({WPK_FIELD_INT("algorithm", recipe, algorithm, 1,
+                                            WPK_RECIPE_ALGORITHM_MAX, WPK_OPTIONAL)}))},
+    {WPK_FIELD_ARRAY("posts", recipe, post, post_count, post_fields)},
+    {WPK_FIELD_CHECK(check_operands)},
+    {WPK_FIELD_CHECK(check_axis)},
+    {WPK_FIELD_END},
+};
+
+wpk_err wpk_recipe_encode(const struct wpk_recipe *recipe, struct wpk_buf *out)
+{
+    return wpk_fields_encode(wpk_recipe_fields, recipe, out);
 }
 
 wpk_err wpk_recipe_decode(const char *text, size_t size, struct wpk_recipe *out,
                           struct wpk_diag *diag)
 {
-    struct wpk_json_reader *r = NULL;
-
-    wpk_err err = wpk_json_open(text, size, WPK_RECIPE_SIZE_MAX, &r, diag);
+    const struct wpk_fields_text from = {text, size, WPK_RECIPE_SIZE_MAX, NULL, false};
+    struct wpk_recipe recipe = {0};
+    wpk_err err = wpk_fields_decode(&from, wpk_recipe_fields, &recipe, diag);
     if (err == WPK_OK) {
-        get_versioned(r, out);
-        err = wpk_json_status(r);
-        wpk_json_close(r);
+        *out = recipe;
     }
     return err;
 }

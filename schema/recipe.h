@@ -2,17 +2,18 @@
 /* A recipe: a vendor library's primitive as data. It says which primitive computes an operator,
  * what its operands are, and how the operator's tensors lie in memory.
  *
- *     {"version":1,"primitive":"convolution",
+ *     {"version":2,"primitive":"convolution",
  *      "inputs":[{"name":"t0","type":"f32[1,64,56,56]","layout":"0,1,2,3"}],
  *      "constants":[{"name":"t1","type":"f32[64,64,3,3]","layout":"0,1,2,3"}],
  *      "outputs":[{"name":"t2","type":"f32[1,64,56,56]","layout":"0,1,2,3"}],
- *      "src":{"tensor":"t0","extents":[1,64,56,56],"strides":[200704,3136,56,1],"chosen":true},
+ *      "src":{"extents":[1,64,56,56],"strides":[200704,3136,56,1],"tensor":0,"chosen":true},
  *      "weights":{...},"dst":{...},
  *      "window":{"kernel":[3,3],"strides":[1,1],"dilations":[1,1],"before":[1,1],"after":[1,1]},
  *      "posts":[{"function":"relu","alpha":0,"beta":0}]}
  *
- * A recipe names no library and no file: a choice (schema/choice.h) says which provider and which
- * version it was measured with. Operands follow the conventions of oneDNN:
+ * An operand's tensor is its number in the three lists, from 0. A recipe names no library and no
+ * file: a choice (schema/choice.h) says which provider and which version it was measured with.
+ * Operands follow the conventions of oneDNN:
  *
  *     convolution, pooling   src [N, C, spatial...], dst likewise; weights [K, C, spatial...], in
  *                            groups [G, K, C, spatial...]; bias [K]
@@ -28,7 +29,7 @@
 
 #include "schema/named_tensor.h"
 
-#define WPK_RECIPE_VERSION 1
+#define WPK_RECIPE_VERSION 2
 #define WPK_RECIPE_SIZE_MAX ((size_t)32 << 10) /* bytes of JSON */
 #define WPK_RECIPE_RANK_MAX 12                 /* oneDNN's */
 #define WPK_RECIPE_POSTS_MAX 4
@@ -92,7 +93,7 @@ struct wpk_recipe_post {
  * Invariant: every element of the view lies inside the tensor. */
 struct wpk_recipe_operand {
     int tensor; /* index into wpk_recipe.tensor; -1: not used */
-    int rank;
+    int rank;   /* 0: not used */
     int64_t extent[WPK_RECIPE_RANK_MAX];
     int64_t stride[WPK_RECIPE_RANK_MAX]; /* elements; of block_dim: between two blocks */
     int block_dim;
@@ -136,10 +137,7 @@ WPK_MUST_CHECK wpk_err wpk_recipe_encode(const struct wpk_recipe *recipe, struct
 WPK_MUST_CHECK wpk_err wpk_recipe_decode(const char *text, size_t size, struct wpk_recipe *out,
                                          struct wpk_diag *diag);
 
-/* A recipe as a member of a document. Failures are the writer's and the reader's, except:
- *   errors  WPK_ENOSPC the text of a layout is too long */
-WPK_MUST_CHECK wpk_err wpk_recipe_put(struct wpk_json_writer *writer, const char *key,
-                                      const struct wpk_recipe *recipe);
-void wpk_recipe_get(struct wpk_json_reader *reader, const char *key, struct wpk_recipe *out);
+/* Rows for a recipe (schema/fields.h). */
+extern const struct wpk_field wpk_recipe_fields[];
 
 #endif

@@ -6,7 +6,7 @@
 #ifndef WPK_SCHEMA_RECORD_H
 #define WPK_SCHEMA_RECORD_H
 
-#include "common/json.h"
+#include "schema/fields.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -117,22 +117,18 @@ const char *wpk_outcome_name(enum wpk_outcome outcome);
 /*   errors  WPK_ENOENT */
 wpk_err wpk_outcome_parse(const char *text, enum wpk_outcome *out);
 
+/* Rows for the structs (schema/fields.h). Texts of a decoded record are freed by wpk_record_fini(),
+ * which is called after a failure, too. */
+extern const struct wpk_field wpk_record_fields[];
+extern const struct wpk_field wpk_timing_fields[];
+extern const struct wpk_field wpk_counters_fields[];
+extern const struct wpk_field wpk_launch_fields[]; /* the history keeps them as JSON */
+extern const struct wpk_field wpk_policy_fields[];
+
 /* JSON both ways; decode(encode(r)) equals r.
  *   owns    encode: caller frees *text with free(); decode: caller calls wpk_record_fini
  *   errors  WPK_EPARSE; WPK_EINVAL, WPK_ERANGE with field and position; WPK_ENOMEM */
 wpk_err wpk_record_encode(const struct wpk_record *record, char **text);
-/* A record as a member of a document at `key` (NULL: the current item). Failures are the writer's
- * or the reader's.
- *   owns    read: caller calls wpk_record_fini on `out`, after a failure too
- *   errors  WPK_ENOMEM */
-void wpk_record_put(struct wpk_json_writer *writer, const char *key,
-                    const struct wpk_record *record);
-wpk_err wpk_record_get(struct wpk_json_reader *reader, const char *key, struct wpk_record *out);
 wpk_err wpk_record_decode(const char *text, struct wpk_record *out, struct wpk_diag *diag);
-
-/* A policy as a member of a document. */
-void wpk_policy_put(struct wpk_json_writer *writer, const char *key,
-                    const struct wpk_policy *policy);
-void wpk_policy_get(struct wpk_json_reader *reader, const char *key, struct wpk_policy *out);
 
 #endif

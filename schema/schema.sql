@@ -121,10 +121,8 @@ CREATE TABLE trial (
     times_direct    REAL NOT NULL,      -- rms error over that of direct evaluation, the largest of
                                         -- all sets; 0: exact; -1: not measured
     constants_bytes INTEGER NOT NULL,   -- of the prepared constants
-    registers       INTEGER NOT NULL DEFAULT 0, -- of a thread of a GPU, the most of its launches;
-                                        -- 0 with the next two: none, or not known
-    local_bytes     INTEGER NOT NULL DEFAULT 0, -- of local memory of a thread: spilled registers
-    shared_bytes    INTEGER NOT NULL DEFAULT 0, -- of a block
+    launch          TEXT NOT NULL DEFAULT '{}', -- the most that a launch of a GPU's kernel needs, JSON
+                                        -- as in a record (schema/record.c)
     unseen          TEXT NOT NULL,      -- faults that no set of inputs shows; "" for none
     recipe          TEXT NOT NULL,      -- a vendor's entry of a choice, JSON; "" for none
     build_ns        INTEGER NOT NULL,

@@ -83,7 +83,7 @@ wpk_err wpk_engine_message_send_result(struct wpk_channel *channel, uint64_t id,
     wpk_buf_init(&text, WPK_CHANNEL_MESSAGE_MAX);
     wpk_json_begin_array(w, "records");
     for (int i = 0; i < count; i++) {
-        wpk_record_put(w, NULL, &records[i]);
+        wpk_fields_put(w, NULL, wpk_record_fields, &records[i]);
     }
     wpk_json_end(w);
     wpk_err err = wpk_json_print(w, false, &text);
@@ -100,18 +100,20 @@ wpk_err wpk_engine_message_read_result(const struct wpk_engine_message *message,
                                        struct wpk_record *out, int max, int *count)
 {
     const char *text = message->text != NULL ? message->text : "";
-    struct wpk_json_reader *r = NULL;
+    struct wpk_fields_in in = {.r = NULL};
     *count = 0;
-    wpk_err err = wpk_json_open(text, strlen(text), WPK_CHANNEL_MESSAGE_MAX, &r, NULL);
+    wpk_err err = wpk_json_open(text, strlen(text), WPK_CHANNEL_MESSAGE_MAX, &in.r, NULL);
     if (err != WPK_OK) {
         return err;
     }
-    wpk_json_enter_array(r, "records");
-    while (err == WPK_OK && *count < max && wpk_json_next(r)) {
-        err = wpk_record_get(r, NULL, &out[(*count)++]);
+    wpk_json_enter_array(in.r, "records");
+    while (*count < max && wpk_json_next(in.r)) {
+        struct wpk_record *record = &out[(*count)++];
+        *record = (struct wpk_record){0};
+        wpk_fields_get_here(&in, wpk_record_fields, record);
     }
-    wpk_json_leave(r);
-    err = err != WPK_OK ? err : wpk_json_status(r);
-    wpk_json_close(r);
+    wpk_json_leave(in.r);
+    err = wpk_json_status(in.r);
+    wpk_json_close(in.r);
     return err;
 }

@@ -124,7 +124,7 @@ WPK_MUST_CHECK wpk_err wpk_engine_message_read(const struct wpk_buf *bytes,
                                                struct wpk_engine_message *out);
 /* Read the records of a RESULT.
  *   owns    caller calls wpk_record_fini on the *count first of out [max]
- *   errors  WPK_EPARSE and those of wpk_record_get */
+ *   errors  WPK_EPARSE and those of wpk_record_decode() */
 wpk_err wpk_engine_message_read_result(const struct wpk_engine_message *message,
                                        struct wpk_record *out, int max, int *count);
 

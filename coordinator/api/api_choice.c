@@ -72,7 +72,7 @@ static bool read_request(struct wpk_call *call, struct choosing *c)
             wpk_choice_get_binding(r, &c->choice);
         }
         c->classed = wpk_json_has(r, "accuracy");
-        c->choice.accuracy = wpk_accuracy_get(r, "accuracy");
+        wpk_accuracy_get(r, "accuracy", &c->choice.accuracy);
         err = wpk_json_status(r);
     }
     wpk_json_close(r);

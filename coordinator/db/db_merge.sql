@@ -50,9 +50,7 @@ INSERT INTO trial SELECT * FROM new_trial WHERE true
         artifact_sha256 = excluded.artifact_sha256, error_max = excluded.error_max,
         error_tolerance = excluded.error_tolerance, of_rms = excluded.of_rms,
         times_direct = excluded.times_direct, constants_bytes = excluded.constants_bytes,
-        registers = excluded.registers, local_bytes = excluded.local_bytes,
-        shared_bytes = excluded.shared_bytes,
-        unseen = excluded.unseen, recipe = excluded.recipe, build_ns = excluded.build_ns,
+        launch = excluded.launch, unseen = excluded.unseen, recipe = excluded.recipe, build_ns = excluded.build_ns,
         verify_ns = excluded.verify_ns, recorded_at = excluded.recorded_at;
 
 -- Those of a trial that was abandoned here come first.

@@ -361,7 +361,7 @@ static void give_back(struct wpk_coordinator *c, struct wpk_worker *worker)
     worker->polling = false;
     wpk_worker_class_unwait(worker);
     update_available(c, worker);
-    if (message->reason != NULL) {
+    if (message->reason != NULL && message->reason[0] != '\0') {
         snprintf(worker->failure, sizeof(worker->failure), "%s", message->reason);
         wpk_metric_add(WPK_COUNTER_WORKERS_FAILED, 0, 1);
         wpk_poll_set_timer(c, worker);

@@ -102,7 +102,7 @@ wpk_err wpk_document_kernel(struct wpk_store *store, const struct wpk_effect *ef
     wpk_json_put_int(w, "measured", search->ok_count);
     wpk_json_put_int(w, "failed", search->failed_count);
     wpk_json_end(w);
-    wpk_accuracy_put(w, "accuracy", search->accuracy);
+    wpk_accuracy_put(w, "accuracy", &search->accuracy);
     wpk_json_put_text(w, "conditions", wpk_conditions_name(key->conditions));
     put_verified(w, &effect->served->trial);
     wpk_json_put_text_or_null(w, "artifact", effect->served->artifact_sha256);

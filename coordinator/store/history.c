@@ -104,14 +104,13 @@ static void append_samples(const struct wpk_timing *timing, struct wpk_buf *out)
     wpk_buf_append_text(out, timing->sample_count > 0 ? "]" : "[]");
 }
 
-static void append_counters(const struct wpk_counters *counters, struct wpk_buf *out)
+/* A struct as a JSON column; the batch fails without memory. */
+static void encode(struct wpk_store *store, const struct wpk_field *table, const void *object,
+                   struct wpk_buf *out)
 {
-    if (counters != NULL && counters->present) {
-        wpk_buf_printf(out,
-                       "{\"cycles\":%.17g,\"instructions\":%.17g,\"l1d_misses\":%.17g,"
-                       "\"llc_misses\":%.17g}",
-                       counters->cycles, counters->instructions, counters->l1d_misses,
-                       counters->llc_misses);
+    wpk_err err = wpk_fields_encode(table, object, out);
+    if (err != WPK_OK) {
+        wpk_store_fail(store, err, &(struct wpk_diag){.text = "a column was not encoded"});
     }
 }
 
@@ -132,7 +131,9 @@ static void put_measurement(struct wpk_store *store, const struct measurement *m
     struct wpk_buf samples = {0};
     struct wpk_buf counters = {0};
     append_samples(m->timing, &samples);
-    append_counters(m->counters, &counters);
+    if (m->counters != NULL && m->counters->present) {
+        encode(store, wpk_counters_fields, m->counters, &counters);
+    }
     wpk_store_run(
         store,
         "INSERT INTO measurement (trial_id, number, kind, search_id, worker, instance,"
@@ -156,19 +157,20 @@ static const char *or_empty(const char *text)
 
 static void set_trial(struct wpk_store *store, uint64_t id, const struct wpk_record *record)
 {
+    struct wpk_buf launch = {0};
+    encode(store, wpk_launch_fields, &record->launch, &launch);
     wpk_store_run(store,
                   "UPDATE trial SET outcome = ?, log = ?, detail = ?, schedule_sha256 = ?,"
                   " artifact_sha256 = ?, error_max = ?, error_tolerance = ?, of_rms = ?,"
-                  " times_direct = ?, constants_bytes = ?, registers = ?, local_bytes = ?,"
-                  " shared_bytes = ?, unseen = ?, recipe = ?,"
+                  " times_direct = ?, constants_bytes = ?, launch = ?, unseen = ?, recipe = ?,"
                   " build_ns = ?, verify_ns = ?, recorded_at = ?, epoch = ? WHERE id = ?",
-                  "tttttrrrriiiittiiiii", wpk_outcome_name(record->outcome), record->log,
+                  "tttttrrrritttiiiii", wpk_outcome_name(record->outcome), record->log,
                   or_empty(record->detail), record->schedule_sha256, record->artifact_sha256,
                   record->error_max, record->error_tolerance, record->of_rms, record->times_direct,
-                  (int64_t)record->constants_bytes, (int64_t)record->launch.registers,
-                  record->launch.local_bytes, record->launch.shared_bytes, or_empty(record->unseen),
+                  (int64_t)record->constants_bytes, wpk_buf_text(&launch), or_empty(record->unseen),
                   or_empty(record->recipe), (int64_t)record->build_ns, (int64_t)record->verify_ns,
                   now_of(store), wpk_store_epoch(store), (int64_t)id);
+    wpk_buf_fini(&launch);
 }
 
 /* True if the result says more than the stored trial. */

@@ -273,11 +273,7 @@ static void write_trial(struct wpk_json_writer *w, const char *op, wpk_work_id w
     wpk_json_put_real(w, "of_rms", trial.of_rms);
     wpk_json_put_real(w, "times_direct", trial.times_direct);
     wpk_json_put_int(w, "constants_bytes", (int64_t)trial.constants_bytes);
-    wpk_json_begin_object(w, "launch");
-    wpk_json_put_int(w, "registers", wpk_rows_int(rows, 21));
-    wpk_json_put_int(w, "local_bytes", wpk_rows_int(rows, 22));
-    wpk_json_put_int(w, "shared_bytes", wpk_rows_int(rows, 23));
-    wpk_json_end(w);
+    wpk_json_put_raw(w, "launch", wpk_rows_text(rows, 21));
     wpk_json_put_text(w, "unseen", wpk_rows_text(rows, 20));
     wpk_json_put_text(w, "schedule_sha256", wpk_rows_text(rows, 16));
     wpk_json_put_text_or_null(w, "artifact", trial.artifact_sha256);
@@ -299,8 +295,7 @@ static int write_other(struct wpk_store *store, uint64_t problem_id, wpk_work_id
         store,
         "SELECT " SUMMARY_COLUMNS(
             ANY_ANCHOR) ", t.candidate, t.provider, t.log, t.schedule_sha256,"
-                        " t.recorded_at, -1, 1, t.unseen, t.registers, t.local_bytes, "
-                        "t.shared_bytes FROM trial t" SUMMARY_JOIN(
+                        " t.recorded_at, -1, 1, t.unseen, t.launch FROM trial t" SUMMARY_JOIN(
                             ANY_ANCHOR) " WHERE t.problem_id = ? AND t.candidate_hash = ?",
         "ih", (int64_t)problem_id, hash);
     bool found = wpk_rows_next(rows);
@@ -343,17 +338,16 @@ static int write_asks(struct wpk_store *store, uint64_t search_id, const char *o
                       int max, struct wpk_json_writer *w)
 {
     int count = 0;
-    struct wpk_rows *rows =
-        wpk_store_query(store,
-                        "SELECT " SUMMARY_COLUMNS(
-                            "s.anchor") ", t.candidate, t.provider, t.log, t.schedule_sha256,"
-                                        " t.recorded_at, a.number, a.ended, t.unseen, t.registers, "
-                                        "t.local_bytes, t.shared_bytes FROM ask a JOIN "
-                                        "search s ON s.id = a.search_id"
-                                        " JOIN trial t ON t.id = a.trial_id" SUMMARY_JOIN(
-                                            "s.anchor") " WHERE a.search_id = ? AND a.number "
-                                                        ">= ? ORDER BY a.number LIMIT ?",
-                        "iii", (int64_t)search_id, first, (int64_t)max);
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT " SUMMARY_COLUMNS(
+            "s.anchor") ", t.candidate, t.provider, t.log, t.schedule_sha256,"
+                        " t.recorded_at, a.number, a.ended, t.unseen, t.launch FROM ask a JOIN "
+                        "search s ON s.id = a.search_id"
+                        " JOIN trial t ON t.id = a.trial_id" SUMMARY_JOIN(
+                            "s.anchor") " WHERE a.search_id = ? AND a.number "
+                                        ">= ? ORDER BY a.number LIMIT ?",
+        "iii", (int64_t)search_id, first, (int64_t)max);
     while (wpk_rows_next(rows)) {
         const wpk_work_id work = {search_id, WPK_WORK_TRIAL, (uint32_t)wpk_rows_int(rows, 18)};
         write_trial(w, op, work, rows);

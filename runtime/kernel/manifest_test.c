@@ -99,7 +99,7 @@ static void refuses_what_it_does_not_mean(void **state)
         {"\"tensor\":\"S\"", "\"tensor\":\"W\"", WPK_EINVAL},
         {"\"tensor\":\"S\"", "\"tensor\":\"Q\"", WPK_EINVAL},
         {"\"extents\":[16]", "\"extents\":[17]", WPK_EINVAL},
-        {"\"extents\":[16]", "\"extents\":[16,1]", WPK_EINVAL},
+        {"\"extents\":[16]", "\"extents\":[16,1]", WPK_ERANGE},
         {"\"first\":1", "\"first\":-1", WPK_ERANGE},
         {"\"low\":-4", "\"lowest\":-4", WPK_OK},
         {"\"algorithm\"", "\"color\":1,\"algorithm\"", WPK_OK},

@@ -401,12 +401,9 @@ static void libraries_that_are_not_there_are_passed_over(void **state)
             (struct wpk_tensor_type){.rank = 1, .extent = {8}, .layout = wpk_layout_row_major(1)};
     }
     for (int role = 0; role < WPK_RECIPE_ROLE_COUNT; role++) {
-        recipe->operand[role] = (struct wpk_recipe_operand){.tensor = role == WPK_RECIPE_SRC   ? 0
-                                                                      : role == WPK_RECIPE_DST ? 1
-                                                                                               : -1,
-                                                            .rank = 1,
-                                                            .extent = {8},
-                                                            .stride = {1}};
+        int tensor = role == WPK_RECIPE_SRC ? 0 : role == WPK_RECIPE_DST ? 1 : -1;
+        recipe->operand[role] = (struct wpk_recipe_operand){
+            .tensor = tensor, .rank = tensor >= 0, .extent = {8}, .stride = {1}};
     }
     add_file(scene, WPK_CHOICE_PLAIN, "plain.so");
     struct wpk_kernel *kernel = expect(scene, 1, "plain", "0 (vendor): ");

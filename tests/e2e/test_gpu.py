@@ -77,7 +77,8 @@ def test_a_gpu_by_its_number(box):
     said = box.ctl("lookup", job, "--data", box.data)
     check("mm: exact" in said and NAMED_CLASS in said, "which answers exactly", said)
     with sqlite3.connect(os.path.join(box.data, "history.db")) as history:
-        uses = history.execute("SELECT registers, local_bytes, shared_bytes FROM trial WHERE provider = 'cuda'").fetchall()
+        uses = history.execute("SELECT json_extract(launch, '$.registers'), json_extract(launch, '$.local_bytes'), json_extract(launch, '$.shared_bytes')"
+                               " FROM trial WHERE provider = 'cuda'").fetchall()
     check(all(8 <= use[0] <= 255 and use[1] == 0 and use[2] > 0 for use in uses), "records say what launches need", uses)
     choice = box.path("mm.so.choice")
     box.ctl("get", "mm", "--data", box.data, "-o", box.path("mm.so"))

@@ -72,8 +72,9 @@ class Life:
     def do(self, peer, session, item):
         result = {name: item[name] for name in ("search", "kind", "index", "attempt", "lease", "stage")}
         if item["kind"] == "final":
-            result.update(failure="", times=[self.record({"candidate": "final %s" % c}, "0" * 64)
-                                             for c in range(len(item["contenders"]))])
+            result.update(failure="", times=[
+                {"timing": self.record({"candidate": "final %s" % c}, "0" * 64)["timing"]}
+                for c in range(len(item["contenders"]))])
         elif item["kind"] == "trial" and self.time_of(item["candidate"]) == 0:
             result["record"] = {key: value for key, value in self.record({"candidate": ""}, "").items() if key not in (
                 "timing", "artifact", "anchor", "anchor_ratio", "schedule", "schedule_sha256")}

@@ -117,8 +117,7 @@ def work_by_hand(peer, session):
     for item in work["work"]:
         result = {name: item[name] for name in ("search", "kind", "index", "attempt", "lease", "stage")}
         if item["kind"] == "final":
-            result.update(failure="", times=[
-                dict(record_of(item, "0" * 64), timing=TIMING) for _ in item["contenders"]])
+            result.update(failure="", times=[{"timing": TIMING} for _ in item["contenders"]])
         else:
             data = b"built from %s" % item["candidate"].encode()
             put = put_artifact(session, item, data)

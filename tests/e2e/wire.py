@@ -115,7 +115,7 @@ DEVICE = {"kind": "cpu", "model": "CPU", "flags": ["sse4_1", "avx", "avx2", "fma
           "peak_flops_per_s": 0, "peak_bytes_per_s": 0, "instance": "h/cpu0"}
 
 
-VERSION = 7
+VERSION = 8
 
 
 def hello(version=VERSION, **changes):
