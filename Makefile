@@ -4,7 +4,7 @@
 SETUP := deploy/setup.sh
 BIN := build/bin
 
-.PHONY: all help wheel setup setup-gpu setup-gpu-vendors packages demo demo-gpu check test test-all test-onnx soak bench bench-gpu bench-models bench-search bench-tune format clean
+.PHONY: all help wheel setup setup-gpu setup-gpu-vendors packages image demo demo-gpu check test test-all test-image test-onnx soak bench bench-gpu bench-models bench-search bench-tune format clean
 
 # A changed meson.build configures anew, which nobody has to read unless it fails.
 all: build/build.ninja ## build; the programs are in build/bin/
@@ -57,6 +57,13 @@ packages: ## Debian packages of the committed tree, into build/packages/
 	@$(SETUP) packages
 	@deploy/packages.sh build/packages >build/packages.log 2>&1 || { tail -n 20 build/packages.log >&2; exit 1; }
 	@ls -sh build/packages
+
+image: packages ## container images of wpkd and wpk-worker, as OCI layouts, into build/images/
+	@deploy/image.py build/packages build/images >build/images.log 2>&1 || { tail -n 20 build/images.log >&2; exit 1; }
+	@grep MB build/images.log
+
+test-image: ## run these images without an engine, as root, and tune an operator in them
+	@tests/images.py build/images
 
 wheel: all ## the Python packages, into build/wheel/
 	@$(SETUP) wheel

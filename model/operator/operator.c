@@ -163,7 +163,7 @@ static wpk_err list_axes(const struct wpk_graph *graph, const struct wpk_graph_n
 {
     int64_t axes[WPK_RANK_MAX];
     int count = 0;
-    int axis;
+    int axis = 0;
 
     wpk_err err = wpk_operator_integers(graph, node, "axes", 1, axes, &count, diag);
     if (err == WPK_ENOENT || (err == WPK_OK && count == 0)) {

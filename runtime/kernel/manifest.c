@@ -103,6 +103,11 @@ static void check_names(struct wpk_json_reader *r, void *object)
             if (wpk_manifest_find(m, tensors[i].name) != &tensors[i]) {
                 wpk_json_fail(r, NULL, WPK_EINVAL, "'%s' stands here twice", tensors[i].name);
             }
+            for (int d = 0; d < tensors[i].type.rank; d++) {
+                if (tensors[i].type.extent[d] == 0) {
+                    wpk_json_fail(r, NULL, WPK_EPARSE, "'%s' has no elements", tensors[i].name);
+                }
+            }
         }
     }
     for (int i = 0; i < m->main_count + m->prepare_count; i++) {
