@@ -173,8 +173,7 @@ wpk_err bench_cases_read_tuned(struct bench_table *table, const struct bench_sel
     const long threads = number != NULL ? strtol(number + 1, &path, 10) : 0;
     if ((!fixed && strncmp(source, "any:", 4) != 0) || threads < 1 || threads > THREADS_MAX ||
         *path != ':') {
-        wpk_diag_set(diag, "%s is not LAYOUTS:THREADS:PATH", source);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "%s is not LAYOUTS:THREADS:PATH", source);
     }
     struct wpk_buf text = {0};
     struct wpk_json_reader *reader = NULL;

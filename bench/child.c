@@ -32,8 +32,8 @@ static wpk_err choose_cpus(int count, cpu_set_t *out, struct wpk_diag *diag)
         }
     }
     if (left > 0) {
-        wpk_diag_set(diag, "%d CPUs wanted, %d may be used", count, CPU_COUNT(&allowed));
-        return WPK_ERANGE;
+        return wpk_fail(diag, WPK_ERANGE, "%d CPUs wanted, %d may be used", count,
+                        CPU_COUNT(&allowed));
     }
     return WPK_OK;
 }
@@ -63,8 +63,7 @@ wpk_err bench_child_start(struct bench_child *child, const char *program, int th
         return err;
     }
     if (access(program, X_OK) != 0) {
-        wpk_diag_set(diag, "%s: %s", program, strerror(errno));
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT, "%s: %s", program, strerror(errno));
     }
     int fds[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0) {
@@ -101,8 +100,7 @@ wpk_err bench_child_ask(struct bench_child *child, const struct bench_request *r
     kill(child->pid, SIGCONT);
     if (send(child->fd, request, sizeof(*request), MSG_NOSIGNAL) != (ssize_t)sizeof(*request)) {
         bench_child_stop(child);
-        wpk_diag_set(diag, "%s died", child->program);
-        return WPK_ECLOSED;
+        return wpk_fail(diag, WPK_ECLOSED, "%s died", child->program);
     }
     struct pollfd ready = {.fd = child->fd, .events = POLLIN};
     int polled = 0;
@@ -111,13 +109,11 @@ wpk_err bench_child_ask(struct bench_child *child, const struct bench_request *r
     } while (polled < 0 && errno == EINTR);
     if (polled <= 0) {
         bench_child_stop(child);
-        wpk_diag_set(diag, "%s did not answer", child->program);
-        return WPK_ETIMEDOUT;
+        return wpk_fail(diag, WPK_ETIMEDOUT, "%s did not answer", child->program);
     }
     if (recv(child->fd, reply, sizeof(*reply), 0) != (ssize_t)sizeof(*reply)) {
         bench_child_stop(child);
-        wpk_diag_set(diag, "%s died", child->program);
-        return WPK_ECLOSED;
+        return wpk_fail(diag, WPK_ECLOSED, "%s died", child->program);
     }
     kill(child->pid, SIGSTOP);
     if (reply->err != WPK_OK) {

@@ -88,8 +88,7 @@ static wpk_err derive(struct gate *gate, const struct bench_gate_entry *entry,
         op++;
     }
     if (op == gate->job.op_count) {
-        wpk_diag_set(diag, "there is no operator %s", entry->op);
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT, "there is no operator %s", entry->op);
     }
     wpk_err err = wpk_device_of_class(DEVICE, &options.device);
     if (err == WPK_OK) {
@@ -213,8 +212,8 @@ static wpk_err warm(struct gate *gate, const char *target, struct wpk_diag *diag
     snprintf(gate->directory, sizeof(gate->directory), "/tmp/wpk-gate-XXXXXX");
     if (mkdtemp(gate->directory) == NULL) {
         gate->directory[0] = '\0';
-        wpk_diag_set(diag, "cannot create a directory in /tmp: %s", strerror(errno));
-        return WPK_ESYSTEM;
+        return wpk_fail(diag, WPK_ESYSTEM, "cannot create a directory in /tmp: %s",
+                        strerror(errno));
     }
     return wpk_halide_warm(target, diag);
 }
@@ -427,8 +426,7 @@ static wpk_err run(struct gate *gate, const struct request *request, const char 
     if (err == WPK_OK && !request->make) {
         bench_gate_file_select(&gate->file, request->only, request->count);
         if (gate->file.count == 0) {
-            wpk_diag_set(diag, "%s has no such candidates", gate->file.path);
-            err = WPK_ENOENT;
+            err = wpk_fail(diag, WPK_ENOENT, "%s has no such candidates", gate->file.path);
         }
     }
     if (err == WPK_OK) {

@@ -123,8 +123,8 @@ wpk_err bench_gate_file_write(const struct bench_gate_file *file, struct wpk_dia
     }
     wpk_err err = wpk_buf_status(&text);
     if (err == WPK_OK && !whole) {
-        wpk_diag_set(diag, "%s stays as it was: not all candidates could be built", file->path);
-        err = WPK_EUNSUPPORTED;
+        err = wpk_fail(diag, WPK_EUNSUPPORTED,
+                       "%s stays as it was: not all candidates could be built", file->path);
     }
     if (err == WPK_OK) {
         err = wpk_fs_write(file->path, text.data, text.size, 0644, diag);

@@ -26,8 +26,7 @@ wpk_err bench_peer_open(const struct bench_case *what, const float *const *opera
         _Exit(1);
     }
     if (strcmp(name, "refuses") == 0) {
-        wpk_diag_set(diag, "not today");
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "not today");
     }
     struct bench_peer *peer = calloc(1, sizeof(*peer));
     if (peer == NULL) {

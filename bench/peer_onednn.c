@@ -140,8 +140,7 @@ static wpk_err describe(struct bench_peer *peer, const struct bench_op *op,
             (unsigned)dnnl_use_scale | (unsigned)dnnl_use_shift, NULL));
         return WPK_OK;
     case BENCH_ATTENTION:
-        wpk_diag_set(diag, "no primitive");
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "no primitive");
     case BENCH_RELU:
         TRY(dnnl_eltwise_forward_primitive_desc_create(&peer->desc, peer->engine,
                                                        dnnl_forward_inference, dnnl_eltwise_relu,

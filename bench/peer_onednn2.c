@@ -81,8 +81,7 @@ wpk_err bench_dnnl_describe(struct bench_peer *peer, const struct bench_case *wh
 {
     const struct bench_op *op = &what->op;
     if (what->layouts == BENCH_LAYOUTS_FIXED) {
-        wpk_diag_set(diag, "with layouts any only");
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "with layouts any only");
     }
     if (op->kind == BENCH_CONV && op->groups == 1) {
         return describe_conv(peer, op, diag);
@@ -90,8 +89,7 @@ wpk_err bench_dnnl_describe(struct bench_peer *peer, const struct bench_case *wh
     if (op->kind == BENCH_RELU) {
         return describe_relu(peer, op, diag);
     }
-    wpk_diag_set(diag, "Winograd's algorithm is for convolutions");
-    return WPK_EUNSUPPORTED;
+    return wpk_fail(diag, WPK_EUNSUPPORTED, "Winograd's algorithm is for convolutions");
 }
 
 /* Row-major memory filled with `values` unless NULL, and the same in the primitive's format. */

@@ -45,8 +45,7 @@ wpk_err bench_peer_open(const struct bench_case *what, const float *const *opera
         *(i < bench_op_input_count(&what->op) ? &rest : &bytes) += operand_bytes(&what->op, i);
     }
     if (bench_op_flops(&what->op) > FLOPS_PER_BYTE_MAX * (double)bytes || rest > bytes / 16) {
-        wpk_diag_set(diag, "constants are not its bound");
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "constants are not its bound");
     }
     struct bench_peer *peer = calloc(1, sizeof(*peer));
     *out = peer;

@@ -29,9 +29,9 @@ static wpk_err check_shape(const struct wpk_argument *argument, const struct ben
                            struct wpk_diag *diag)
 {
     if (wpk_tensor_type_elements(&argument->type) != bench_shape_elements(shape)) {
-        wpk_diag_set(diag, "the kernel's %s has another size: it was tuned for another operator",
-                     argument->name);
-        return WPK_EMISMATCH;
+        return wpk_fail(diag, WPK_EMISMATCH,
+                        "the kernel's %s has another size: it was tuned for another operator",
+                        argument->name);
     }
     return WPK_OK;
 }
@@ -45,10 +45,10 @@ static wpk_err check_arguments(const struct bench_peer *peer, const struct bench
     if (wpk_kernel_input_count(kernel) != (size_t)input_count ||
         wpk_kernel_output_count(kernel) != 1 ||
         wpk_kernel_constant_count(kernel) != (size_t)constant_count) {
-        wpk_diag_set(diag, "the kernel has %zu inputs and %zu constants; the operator %d and %d",
-                     wpk_kernel_input_count(kernel), wpk_kernel_constant_count(kernel), input_count,
-                     constant_count);
-        return WPK_EMISMATCH;
+        return wpk_fail(diag, WPK_EMISMATCH,
+                        "the kernel has %zu inputs and %zu constants; the operator %d and %d",
+                        wpk_kernel_input_count(kernel), wpk_kernel_constant_count(kernel),
+                        input_count, constant_count);
     }
     const struct wpk_argument *output = wpk_kernel_output(kernel, 0);
     const struct bench_shape output_shape = bench_op_output(&what->op);
@@ -65,8 +65,7 @@ static wpk_err check_arguments(const struct bench_peer *peer, const struct bench
         err = check_shape(wpk_kernel_constant(kernel, (size_t)i), &shape, diag);
     }
     if (err == WPK_OK && what->layouts == BENCH_LAYOUTS_FIXED && !row_major) {
-        wpk_diag_set(diag, "the kernel was tuned with layouts of its own choice");
-        err = WPK_EMISMATCH;
+        err = wpk_fail(diag, WPK_EMISMATCH, "the kernel was tuned with layouts of its own choice");
     }
     return err;
 }

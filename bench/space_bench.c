@@ -85,8 +85,7 @@ static wpk_err derive(const char *path, const char *name, struct wpk_space *out,
         op++;
     }
     if (err == WPK_OK && op == job.op_count) {
-        wpk_diag_set(diag, "the job has no operator '%s'", name);
-        err = WPK_ENOENT;
+        err = wpk_fail(diag, WPK_ENOENT, "the job has no operator '%s'", name);
     }
     if (err == WPK_OK) {
         err = wpk_job_op_program(&job, op, &program, diag);

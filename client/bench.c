@@ -164,12 +164,10 @@ static wpk_err start_peer(struct bench *bench, const struct wpk_plan_call *call,
     struct wpk_diag said = {0};
 
     if (!wpk_bench_peer_is_known(name)) {
-        wpk_diag_set(diag, "--against: '%s' is none of " WPK_BENCH_PEERS, name);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "--against: '%s' is none of " WPK_BENCH_PEERS, name);
     }
     if (bench->entrant_count > PEERS_MAX) {
-        wpk_diag_set(diag, "--against: more than %d engines", PEERS_MAX);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "--against: more than %d engines", PEERS_MAX);
     }
     struct entrant *entrant = &bench->entrant[bench->entrant_count++];
     wpk_err err = wpk_bench_peer_start(&entrant->peer, bench->python, name, bench->onnx_path,
@@ -426,8 +424,8 @@ static wpk_err arrange(const struct wpk_invocation *call, struct bench *bench,
     const char *tmp = call->context->tmp_dir;
 
     if (bench->against != NULL && bench->onnx_path == NULL) {
-        wpk_diag_set(diag, "--against needs --onnx FILE, the model that the others run");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "--against needs --onnx FILE, the model that the others run");
     }
     if (bench->onnx_path == NULL) {
         return WPK_OK;

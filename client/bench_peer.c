@@ -69,13 +69,11 @@ static wpk_err read_ready(struct wpk_bench_peer *peer, struct wpk_diag *diag)
     char line[LINE_MAX_SIZE];
 
     if (read_line(peer->socket, line, sizeof(line)) != WPK_OK) {
-        wpk_diag_set(diag, "%s ended before it had run the model", peer->name);
-        return WPK_ECLOSED;
+        return wpk_fail(diag, WPK_ECLOSED, "%s ended before it had run the model", peer->name);
     }
     if (strncmp(line, "ready ", 6) != 0) {
-        wpk_diag_set(diag, "%s: %s", peer->name,
-                     strncmp(line, "failed ", 7) == 0 ? line + 7 : line);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "%s: %s", peer->name,
+                        strncmp(line, "failed ", 7) == 0 ? line + 7 : line);
     }
     snprintf(peer->version, sizeof(peer->version), "%.60s", line + 6);
     return WPK_OK;
@@ -128,8 +126,7 @@ wpk_err wpk_bench_peer_time(struct wpk_bench_peer *peer, uint64_t *ns, struct wp
         *ns = strtoull(line, NULL, 10);
     }
     if (*ns == 0) {
-        wpk_diag_set(diag, "%s ended while it was timed", peer->name);
-        return WPK_ECLOSED;
+        return wpk_fail(diag, WPK_ECLOSED, "%s ended while it was timed", peer->name);
     }
     return WPK_OK;
 }

@@ -53,8 +53,8 @@ static wpk_err prepare(struct build *build, struct wpk_diag *diag)
     }
     if (err == WPK_OK && build->gpu == NULL &&
         strstr(wpk_buf_text(&text), "\ntarget cuda-") != NULL) {
-        wpk_diag_set(diag, "%s is for a GPU: --gpu 0 runs it, or --gpu emulated", build->path);
-        err = WPK_EINVAL;
+        err = wpk_fail(diag, WPK_EINVAL, "%s is for a GPU: --gpu 0 runs it, or --gpu emulated",
+                       build->path);
     }
     if (err == WPK_OK) {
         snprintf(build->dir, sizeof(build->dir), "%s/wpk-build-XXXXXX", build->tmp_dir);
@@ -177,9 +177,9 @@ static wpk_err keep_artifact(const struct build *build, const struct wpk_record 
     struct wpk_buf bytes = {.size_max = ARTIFACT_SIZE_MAX + 1};
 
     if (record->artifact_path == NULL) {
-        wpk_diag_set(diag,
-                     "there is no shared object to keep: the log above says why it was not built");
-        return WPK_ENOENT;
+        return wpk_fail(
+            diag, WPK_ENOENT,
+            "there is no shared object to keep: the log above says why it was not built");
     }
     wpk_err err = wpk_fs_read(record->artifact_path, ARTIFACT_SIZE_MAX, &bytes, diag);
     if (err == WPK_OK) {

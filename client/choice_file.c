@@ -113,8 +113,8 @@ wpk_err wpk_choice_file_download(struct wpk_session *session, const char *sha256
     if (err == WPK_OK) {
         wpk_crypto_sha256_hex(wpk_buf_text(&reply.body), reply.body.size, got);
         if (strcmp(got, sha256) != 0) {
-            wpk_diag_set(diag, "the bytes that came are not those of %s; get it again", sha256);
-            err = WPK_ECORRUPT;
+            err = wpk_fail(diag, WPK_ECORRUPT,
+                           "the bytes that came are not those of %s; get it again", sha256);
         }
     }
     if (err == WPK_OK) {

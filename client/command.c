@@ -28,11 +28,10 @@ bool wpk_command_begin(struct wpk_invocation *call, const struct wpk_option *opt
         return false;
     }
     if (err == WPK_OK && (args->operand_count < operand_min || args->operand_count > operand_max)) {
-        wpk_diag_set(&call->diag,
-                     "usage: wpkctl %s [OPTION...]%s%s; wpkctl help %s lists the options",
-                     command->name, command->operands[0] != '\0' ? " " : "", command->operands,
-                     command->name);
-        err = WPK_EINVAL;
+        err = wpk_fail(&call->diag, WPK_EINVAL,
+                       "usage: wpkctl %s [OPTION...]%s%s; wpkctl help %s lists the options",
+                       command->name, command->operands[0] != '\0' ? " " : "", command->operands,
+                       command->name);
     }
     if (err == WPK_OK) {
         err = wpk_args_check_outputs(options, args, &call->diag);

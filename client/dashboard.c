@@ -183,8 +183,8 @@ static wpk_err open_port(struct dashboard *d, struct wpk_diag *diag)
     d->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (d->listener < 0 || bind(d->listener, any, size) != 0 ||
         listen(d->listener, PENDING_MAX) != 0 || getsockname(d->listener, any, &size) != 0) {
-        wpk_diag_set(diag, "no port of this machine can be opened: %s", strerror(errno));
-        return WPK_ESYSTEM;
+        return wpk_fail(diag, WPK_ESYSTEM, "no port of this machine can be opened: %s",
+                        strerror(errno));
     }
     d->port = ntohs(address.sin_port);
     wpk_crypto_random_token(d->ticket);
@@ -264,8 +264,7 @@ enum wpk_exit wpk_command_report(struct wpk_invocation *call)
     }
     wpk_err err = WPK_OK;
     if (path == NULL) {
-        wpk_diag_set(&call->diag, "-o says where the HTML goes");
-        err = WPK_EINVAL;
+        err = wpk_fail(&call->diag, WPK_EINVAL, "-o says where the HTML goes");
     } else if (!wpk_session_is_job_id(call->args.operands[0], &call->diag)) {
         err = WPK_EINVAL;
     }

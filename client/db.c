@@ -54,9 +54,8 @@ static wpk_err become(const struct words *words, struct wpk_diag *diag)
         memcpy(argv, words->word, sizeof(words->word)); /* execv's argument is not const */
         (void)fflush(NULL);
         execv(wpk_buf_text(&path), argv);
-        wpk_diag_set(diag, "cannot start %s: %s%s", wpk_buf_text(&path), strerror(errno),
-                     wpk_fs_advice(errno));
-        err = WPK_ECLOSED;
+        err = wpk_fail(diag, WPK_ECLOSED, "cannot start %s: %s%s", wpk_buf_text(&path),
+                       strerror(errno), wpk_fs_advice(errno));
     }
     wpk_buf_fini(&path);
     return err;
@@ -134,12 +133,11 @@ enum wpk_exit wpk_command_db(struct wpk_invocation *call)
     if (wpk_show_verb(what, verbs, &call->diag) < 0) {
         err = WPK_EINVAL;
     } else if (takes_directory(what) != (call->args.operand_count == 2)) {
-        wpk_diag_set(&call->diag, "db %s takes %s", what,
-                     takes_directory(what) ? "a directory" : "nothing more");
-        err = WPK_EINVAL;
+        err = wpk_fail(&call->diag, WPK_EINVAL, "db %s takes %s", what,
+                       takes_directory(what) ? "a directory" : "nothing more");
     } else if (!prune && (db.older_than >= 0 || db.keep >= 0 || db.dry_run)) {
-        wpk_diag_set(&call->diag, "--older-than, --keep and --dry-run are of db prune");
-        err = WPK_EINVAL;
+        err =
+            wpk_fail(&call->diag, WPK_EINVAL, "--older-than, --keep and --dry-run are of db prune");
     } else {
         err = run(call->context, &db, what,
                   call->args.operand_count == 2 ? call->args.operands[1] : NULL, &call->diag);
@@ -174,14 +172,13 @@ static wpk_err check_format(const char *format, const char *job, const char *op,
                             struct wpk_diag *diag)
 {
     if (format != NULL && strcmp(format, "t4") != 0) {
-        wpk_diag_set(diag,
-                     "--format is \"%s\", but must be t4; without it a file is of a whole history",
-                     format);
-        return WPK_EINVAL;
+        return wpk_fail(
+            diag, WPK_EINVAL,
+            "--format is \"%s\", but must be t4; without it a file is of a whole history", format);
     }
     if ((format != NULL) != (job != NULL) || (format == NULL && op != NULL)) {
-        wpk_diag_set(diag, "--format t4 and --job belong together, and --op to them");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "--format t4 and --job belong together, and --op to them");
     }
     return WPK_OK;
 }

@@ -51,13 +51,12 @@ static wpk_err check_one(const char *given, const struct wpk_api_kernel *kernels
         }
     }
     if (distinct == 0) {
-        wpk_diag_set(diag, "no kernel of operator %s is served; wpkctl kernels lists them", given);
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT,
+                        "no kernel of operator %s is served; wpkctl kernels lists them", given);
     }
     if (distinct > 1) {
-        wpk_diag_set(diag, "%d operators begin with %s:%s; give more digits", distinct, given,
-                     list);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "%d operators begin with %s:%s; give more digits",
+                        distinct, given, list);
     }
     return WPK_OK;
 }
@@ -87,8 +86,8 @@ wpk_err wpk_find_file(const char *what, bool *is_file, struct wpk_diag *diag)
     if (*is_file || !path) {
         return WPK_OK;
     }
-    wpk_diag_set(diag, "cannot open '%s': %s%s", what, strerror(errno), wpk_fs_advice(errno));
-    return WPK_EINVAL;
+    return wpk_fail(diag, WPK_EINVAL, "cannot open '%s': %s%s", what, strerror(errno),
+                    wpk_fs_advice(errno));
 }
 
 wpk_err wpk_find_by_fingerprint(struct wpk_session *session, const char *fingerprint,
@@ -140,20 +139,19 @@ static wpk_err check_wanted(const struct wpk_find_wanted *wanted, struct wpk_dia
 
     if (wanted->conditions != NULL &&
         wpk_conditions_parse(wanted->conditions, &conditions) != WPK_OK) {
-        wpk_diag_set(diag, "--conditions takes warm, cold-constants or cold, not '%s'",
-                     wanted->conditions);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "--conditions takes warm, cold-constants or cold, not '%s'",
+                        wanted->conditions);
     }
     return WPK_OK;
 }
 
 wpk_err wpk_find_none(const struct wpk_api_kernel *kernel, struct wpk_diag *diag)
 {
-    wpk_diag_set(diag,
-                 "operator %.12s is served, but not as asked; wpkctl kernels --fingerprint "
-                 "%.12s lists how, wpkctl tune makes another",
-                 kernel->fingerprint, kernel->fingerprint);
-    return WPK_ENOENT;
+    return wpk_fail(diag, WPK_ENOENT,
+                    "operator %.12s is served, but not as asked; wpkctl kernels --fingerprint "
+                    "%.12s lists how, wpkctl tune makes another",
+                    kernel->fingerprint, kernel->fingerprint);
 }
 
 /* The newest kernel that is as wanted but for its error; NULL: none. */
@@ -216,9 +214,9 @@ wpk_err wpk_find_best(struct wpk_api_kernel *kernels, int count,
 
 static wpk_err tell_revoked(const struct wpk_api_kernel *kernel, struct wpk_diag *diag)
 {
-    wpk_diag_set(diag, "what was found of operator %.12s was revoked; wpkctl tune it again",
-                 kernel->fingerprint);
-    return WPK_ENOENT;
+    return wpk_fail(diag, WPK_ENOENT,
+                    "what was found of operator %.12s was revoked; wpkctl tune it again",
+                    kernel->fingerprint);
 }
 
 /* A job's answer is the best that it found; another one's, searched with other genes or another
@@ -348,16 +346,15 @@ static wpk_err find_of_job(struct wpk_session *session, const char *name,
                            const struct wpk_api_kernel **out, struct wpk_diag *diag)
 {
     if (wanted->accuracy != NULL || wanted->conditions != NULL) {
-        wpk_diag_set(diag, "--job names one kernel already; leave --accuracy and --conditions out");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "--job names one kernel already; leave --accuracy and --conditions out");
     }
     wpk_err err = fetch_kernel(session, wanted->job, name, arena, out, diag);
     if (err == WPK_OK && *out == NULL) {
-        wpk_diag_set(diag,
-                     "job %s has no kernel of an operator '%s'; wpkctl status %s has its "
-                     "operators",
-                     wanted->job, name, wanted->job);
-        err = WPK_ENOENT;
+        err = wpk_fail(diag, WPK_ENOENT,
+                       "job %s has no kernel of an operator '%s'; wpkctl status %s has its "
+                       "operators",
+                       wanted->job, name, wanted->job);
     } else if (err == WPK_OK && (*out)->id[0] == '\0') {
         err = tell_revoked(*out, diag);
     }

@@ -317,9 +317,8 @@ enum wpk_exit wpk_command_genes(struct wpk_invocation *call)
     genes.session.need = WPK_SESSION_HISTORY;
     wpk_err err = wpk_output_check(&genes.output, &call->diag);
     if (err == WPK_OK && (call->args.operand_count == 1) == (genes.given.op != NULL)) {
-        wpk_diag_set(&call->diag,
-                     "genes takes a job file, a name, a fingerprint or --op: one of them");
-        err = WPK_EINVAL;
+        err = wpk_fail(&call->diag, WPK_EINVAL,
+                       "genes takes a job file, a name, a fingerprint or --op: one of them");
     }
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     wpk_json_begin_array(w, "ops");

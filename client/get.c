@@ -342,9 +342,9 @@ static wpk_err write_kernel(struct wpk_session *session, const struct wpk_api_ke
     }
     const char *sha256 = choose_object(&answer, chosen, kernel);
     if (err == WPK_OK && sha256 == NULL && alone) {
-        wpk_diag_set(diag,
+        err =
+            wpk_fail(diag, WPK_ENOENT,
                      "no generated kernel worked: there is no object; wpkctl trials JOB says why");
-        err = WPK_ENOENT;
     }
     if (err == WPK_OK && sha256 != NULL) {
         written->plain = chosen && strcmp(answer.object[0].file, wpk_choice_file_name(path)) != 0;
@@ -400,27 +400,26 @@ static wpk_err print_key(struct wpk_session *session, const struct get *get, str
 static wpk_err check_options(const struct get *get, struct wpk_diag *diag)
 {
     if (get->key && get->what != NULL) {
-        wpk_diag_set(diag,
-                     "--public-key takes no kernel: the service has one key; leave the name out");
-        return WPK_EINVAL;
+        return wpk_fail(
+            diag, WPK_EINVAL,
+            "--public-key takes no kernel: the service has one key; leave the name out");
     }
     if (get->key) {
         return WPK_OK;
     }
     if (get->what == NULL || strchr(get->what, '/') != NULL || get->what[0] == '\0') {
-        wpk_diag_set(
-            diag, "'%s' is neither a fingerprint nor an operator's name; wpkctl kernels lists them",
+        return wpk_fail(
+            diag, WPK_EINVAL,
+            "'%s' is neither a fingerprint nor an operator's name; wpkctl kernels lists them",
             get->what != NULL ? get->what : "");
-        return WPK_EINVAL;
     }
     if (get->schedule + get->halide + get->cuda + get->ptx > 1) {
-        wpk_diag_set(diag, "--schedule, --halide, --cuda and --ptx are files of their own: get one "
-                           "after the other");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "--schedule, --halide, --cuda and --ptx are files of their own: get one "
+                        "after the other");
     }
     if (get->json && get->out_path != NULL && strcmp(get->out_path, "-") == 0) {
-        wpk_diag_set(diag, "--json needs standard output for itself: -o FILE");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "--json needs standard output for itself: -o FILE");
     }
     return WPK_OK;
 }

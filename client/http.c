@@ -287,8 +287,7 @@ wpk_err wpk_http_send(struct wpk_http *http, const struct wpk_http_client_reques
     reply->status = 0;
     reply->reached = false;
     if (snprintf(url, sizeof(url), "%s%s", http->base, request->path) >= (int)sizeof(url)) {
-        wpk_diag_set(diag, "the request is too long; ask for less at a time");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "the request is too long; ask for less at a time");
     }
     if (!make_headers(http, request, &headers)) {
         curl_slist_free_all(headers);
@@ -307,9 +306,9 @@ wpk_err wpk_http_send(struct wpk_http *http, const struct wpk_http_client_reques
     reply->reached = code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST;
     wpk_err err = translate(code);
     if (is_turned_away(http, code)) {
-        wpk_diag_set(diag, "wpkd at %s ends the connection at once: is this user one of its peers?",
-                     http->socket);
-        err = WPK_EACCES;
+        err = wpk_fail(diag, WPK_EACCES,
+                       "wpkd at %s ends the connection at once: is this user one of its peers?",
+                       http->socket);
     } else if (code != CURLE_OK) {
         describe(http, code, why, diag);
     }

@@ -25,9 +25,8 @@ static wpk_err check_strategy(const char *name, struct wpk_diag *diag)
         wpk_suggest_offer(&suggest, known);
         at += size;
     }
-    wpk_diag_set(diag, "there is no strategy '%s'; there are %s%s", name, wpk_strategy_names(),
-                 wpk_suggest_text(&suggest));
-    return WPK_EINVAL;
+    return wpk_fail(diag, WPK_EINVAL, "there is no strategy '%s'; there are %s%s", name,
+                    wpk_strategy_names(), wpk_suggest_text(&suggest));
 }
 
 /* Check the options of the job's strategy.
@@ -135,8 +134,7 @@ static wpk_err split_pair(const char *option, const char *pair, char *name, size
 
     if (equals == NULL || equals == pair || equals[1] == '\0' ||
         (size_t)(equals - pair) >= name_size) {
-        wpk_diag_set(diag, "--%s takes NAME=VALUE, not '%s'", option, pair);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "--%s takes NAME=VALUE, not '%s'", option, pair);
     }
     snprintf(name, name_size, "%.*s", (int)(equals - pair), pair);
     *value = equals + 1;
@@ -147,8 +145,8 @@ static wpk_err fill_tensors(const struct wpk_job_inline *given, struct wpk_job_o
                             struct wpk_diag *diag)
 {
     if (given->tensors.count > WPK_JOB_TENSORS_MAX) {
-        wpk_diag_set(diag, "an operator has at most %d tensors", WPK_JOB_TENSORS_MAX);
-        return WPK_ERANGE;
+        return wpk_fail(diag, WPK_ERANGE, "an operator has at most %d tensors",
+                        WPK_JOB_TENSORS_MAX);
     }
     for (int i = 0; i < given->tensors.count; i++) {
         struct wpk_job_tensor *tensor = &op->tensors[i];
@@ -168,9 +166,9 @@ static wpk_err fill_tensors(const struct wpk_job_inline *given, struct wpk_job_o
             at++;
         }
         if (at == op->tensor_count) {
-            wpk_diag_set(diag, "--constant %s is not among the tensors; declare it with --tensor",
-                         given->constants.items[i]);
-            return WPK_EINVAL;
+            return wpk_fail(diag, WPK_EINVAL,
+                            "--constant %s is not among the tensors; declare it with --tensor",
+                            given->constants.items[i]);
         }
         op->tensors[at].constant = true;
     }
@@ -215,8 +213,7 @@ static wpk_err override_layouts(const char *text, struct wpk_job *job, struct wp
     enum wpk_layouts layouts;
 
     if (wpk_layouts_parse(text, &layouts) != WPK_OK) {
-        wpk_diag_set(diag, "--layouts takes fixed or any, not '%s'", text);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "--layouts takes fixed or any, not '%s'", text);
     }
     for (int i = 0; i < job->op_count; i++) {
         job->ops[i].layouts = layouts;
@@ -232,8 +229,8 @@ wpk_err wpk_job_file_class(const struct wpk_job_overrides *overrides, struct wpk
 
     *conditions = WPK_CONDITIONS_WARM;
     if (text != NULL && wpk_conditions_parse(text, conditions) != WPK_OK) {
-        wpk_diag_set(diag, "--conditions takes warm, cold-constants or cold, not '%s'", text);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "--conditions takes warm, cold-constants or cold, not '%s'", text);
     }
     err = wpk_accuracy_parse(overrides->accuracy != NULL ? overrides->accuracy : "standard",
                              accuracy, diag);
@@ -295,9 +292,9 @@ wpk_err wpk_job_file_override(const struct wpk_job_overrides *overrides, struct 
         const char *value;
         err = split_pair("set", overrides->options.items[i], name, sizeof(name), &value, diag);
         if (err == WPK_OK && wpk_job_set_option(job, name, value) != WPK_OK) {
-            wpk_diag_set(diag, "--set %s: give a name and a number, as ga.crossover=0.4",
-                         overrides->options.items[i]);
-            err = WPK_EINVAL;
+            err = wpk_fail(diag, WPK_EINVAL,
+                           "--set %s: give a name and a number, as ga.crossover=0.4",
+                           overrides->options.items[i]);
         }
         if (err == WPK_OK) {
             err = wpk_strategy_check_option(wpk_strategy_find(job->strategy), name, value, diag);
@@ -329,8 +326,7 @@ wpk_err wpk_job_file_take(const char *path, const struct wpk_job_inline *given,
                           struct wpk_diag *diag)
 {
     if ((path != NULL) == (given->op != NULL)) {
-        wpk_diag_set(diag, "give a job file or --op: one of the two");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "give a job file or --op: one of the two");
     }
     wpk_err err =
         path != NULL ? wpk_job_file_read(path, out, diag) : wpk_job_file_make(given, out, diag);

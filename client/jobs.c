@@ -75,9 +75,9 @@ enum wpk_exit wpk_command_jobs(struct wpk_invocation *call)
         return call->status;
     }
     if (call->args.operand_count == 1) {
-        wpk_diag_set(&call->diag, "jobs %s takes the id of a job; wpkctl jobs lists them",
-                     call->args.operands[0]);
-        err = WPK_EINVAL;
+        err = wpk_fail(&call->diag, WPK_EINVAL,
+                       "jobs %s takes the id of a job; wpkctl jobs lists them",
+                       call->args.operands[0]);
     } else if (call->args.operand_count == 2) {
         show.session.need = WPK_SESSION_RUNNING;
         err = change(call->context, &show, call->args.operands[0], call->args.operands[1],

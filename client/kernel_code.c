@@ -23,9 +23,9 @@ static wpk_err print_halide(struct wpk_schedule *schedule, struct wpk_buf *out,
     snprintf(schedule->by, sizeof(schedule->by), "%s", halide);
     wpk_err err = wpk_codegen_check(schedule, diag);
     if (err != WPK_OK && other) {
-        wpk_diag_set(diag, "another back end compiled this kernel, and Halide has no program for "
-                           "it: --schedule prints its schedule");
-        err = WPK_EUNSUPPORTED;
+        err = wpk_fail(diag, WPK_EUNSUPPORTED,
+                       "another back end compiled this kernel, and Halide has no program for "
+                       "it: --schedule prints its schedule");
     }
     return err == WPK_OK ? wpk_schedule_print_halide(schedule, out) : err;
 }
@@ -38,8 +38,8 @@ static wpk_err print_cuda(const struct wpk_schedule *schedule, struct wpk_buf *o
     wpk_err err = plan == NULL ? WPK_ENOMEM : WPK_OK;
 
     if (err == WPK_OK && !wpk_target_is_gpu(schedule->target)) {
-        wpk_diag_set(diag, "'%s' compiled this kernel, which is for no GPU", schedule->by);
-        err = WPK_EUNSUPPORTED;
+        err = wpk_fail(diag, WPK_EUNSUPPORTED, "'%s' compiled this kernel, which is for no GPU",
+                       schedule->by);
     }
     if (err == WPK_OK) {
         err = wpk_cuda_print(schedule, "wpk_main", &text, plan, diag);

@@ -198,15 +198,14 @@ static wpk_err act(const struct wpk_command_context *context, struct wpk_show_op
         return WPK_EINVAL;
     }
     if (args->operand_count == 1) {
-        wpk_diag_set(diag, "kernels %s takes the id of a kernel; wpkctl kernels lists them",
-                     args->operands[0]);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "kernels %s takes the id of a kernel; wpkctl kernels lists them",
+                        args->operands[0]);
     }
     if (!is_kernel_id(args->operands[1])) {
-        wpk_diag_set(diag,
-                     "'%s' is not the id of a kernel: k and digits; wpkctl kernels lists them",
-                     args->operands[1]);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "'%s' is not the id of a kernel: k and digits; wpkctl kernels lists them",
+                        args->operands[1]);
     }
     return strcmp(args->operands[0], "history") == 0
                ? show_history(context, options, show, args->operands[1], diag)

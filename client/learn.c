@@ -224,20 +224,18 @@ static void report(const struct learner *learner, const char *path, const char *
 static wpk_err check(const struct learner *learner, bool force, struct wpk_diag *diag)
 {
     if (!(learner->pairs > 0)) {
-        wpk_diag_set(diag,
-                     "a prior needs two operators with %d trials each that differ in time; "
-                     "the history has fewer",
-                     LEAST);
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT,
+                        "a prior needs two operators with %d trials each that differ in time; "
+                        "the history has fewer",
+                        LEAST);
     }
     if (learner->right <= learner->right_without && !force) {
-        wpk_diag_set(diag,
-                     "no better than none: of operators that were left out it ranks %.1f %% of "
-                     "the pairs right, the device's rules alone %.1f %%; tune more operators, or "
-                     "write it with --force",
-                     100 * learner->right / learner->pairs,
-                     100 * learner->right_without / learner->pairs);
-        return WPK_EMISMATCH;
+        return wpk_fail(
+            diag, WPK_EMISMATCH,
+            "no better than none: of operators that were left out it ranks %.1f %% of "
+            "the pairs right, the device's rules alone %.1f %%; tune more operators, or "
+            "write it with --force",
+            100 * learner->right / learner->pairs, 100 * learner->right_without / learner->pairs);
     }
     return WPK_OK;
 }

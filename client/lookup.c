@@ -254,9 +254,9 @@ static wpk_err write_schedule(struct wpk_json_reader *r, const struct batch *bat
 
     wpk_err err = device != NULL && candidate != NULL ? WPK_OK : WPK_ENOMEM;
     if (err == WPK_OK && !usable) {
-        wpk_diag_set(diag, "%s: no schedule is known that is legal on it; wpkctl tune finds one",
-                     batch->name[index]);
-        err = WPK_ENOENT;
+        err = wpk_fail(diag, WPK_ENOENT,
+                       "%s: no schedule is known that is legal on it; wpkctl tune finds one",
+                       batch->name[index]);
     }
     if (err == WPK_OK) {
         err = wpk_lookup_schedule(batch->job, index, &found, &text, diag);
@@ -364,10 +364,10 @@ static wpk_err add_fingerprint(struct wpk_session *session, const struct lookup 
         }
     }
     if (err == WPK_OK && batch->count == 0) {
-        wpk_diag_set(diag,
+        err =
+            wpk_fail(diag, WPK_ENOENT,
                      "operator %s is known, but not so; wpkctl kernels --fingerprint %s lists how",
                      fingerprint, fingerprint);
-        err = WPK_ENOENT;
     }
     wpk_arena_fini(&arena);
     return err;
@@ -405,16 +405,14 @@ static wpk_err look_up(const struct wpk_command_context *context, const struct l
     bool is_hash = access(what, F_OK) != 0 && wpk_find_is_fingerprint(what);
 
     if (is_hash && (lookup->tune || lookup->schedule)) {
-        wpk_diag_set(diag, "%s needs the operator itself: give its job file",
-                     lookup->tune ? "--tune" : "--schedule");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "%s needs the operator itself: give its job file",
+                        lookup->tune ? "--tune" : "--schedule");
     }
     if (!is_hash && strcmp(what, "-") != 0 && access(what, F_OK) != 0) {
-        wpk_diag_set(diag,
-                     "'%s' is neither a job file nor a fingerprint, of which at least %d digits "
-                     "are needed; wpkctl kernels lists them",
-                     what, WPK_FIND_DIGITS_MIN);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "'%s' is neither a job file nor a fingerprint, of which at least %d digits "
+                        "are needed; wpkctl kernels lists them",
+                        what, WPK_FIND_DIGITS_MIN);
     }
     wpk_err err = is_hash ? WPK_OK : wpk_job_file_read(what, &job, diag);
     if (err == WPK_OK) {

@@ -45,10 +45,9 @@ wpk_err wpk_manifest_file_check(struct wpk_session *session, const char *text,
 
     wpk_err err = wpk_manifest_file_key(session, key, diag);
     if (err == WPK_OK && !is_signed(key, text, signature)) {
-        wpk_diag_set(
-            diag,
+        err = wpk_fail(
+            diag, WPK_ECORRUPT,
             "what the service sent is not signed by its key; do not use it, and ask who runs it");
-        err = WPK_ECORRUPT;
     }
     return err;
 }
@@ -70,8 +69,8 @@ static wpk_err check(struct wpk_session *session, const struct wpk_api_kernel *k
     }
     err = wpk_kernel_manifest_decode(kernel->manifest, strlen(kernel->manifest), &manifest, diag);
     if (err == WPK_OK && strcmp(manifest.artifact, sha256) != 0) {
-        wpk_diag_set(diag, "the manifest of %s is of another object; get it again", kernel->id);
-        err = WPK_ECORRUPT;
+        err = wpk_fail(diag, WPK_ECORRUPT, "the manifest of %s is of another object; get it again",
+                       kernel->id);
     }
     return err;
 }

@@ -25,9 +25,8 @@ wpk_err wpk_output_check(struct wpk_output *output, struct wpk_diag *diag)
     if (output->format == NULL) {
         return WPK_OK;
     }
-    wpk_diag_set(diag, "-o takes wide, json or csv, not '%s'%s", output->format,
-                 wpk_suggest_text(&suggest));
-    return WPK_EINVAL;
+    return wpk_fail(diag, WPK_EINVAL, "-o takes wide, json or csv, not '%s'%s", output->format,
+                    wpk_suggest_text(&suggest));
 }
 
 int wpk_output_width(int fd)

@@ -118,9 +118,9 @@ wpk_err wpk_plan_shapes_choose(const struct wpk_plan_shapes *sets,
     for (int i = 0; err == WPK_OK && i < shapes->count; i++) {
         int input = find_input(sets, shapes->items[i]);
         if (input < 0) {
-            wpk_diag_set(diag, "--shape takes INPUT=EXTENT,..., and the plan has no input of '%s'",
-                         shapes->items[i]);
-            return WPK_EINVAL;
+            return wpk_fail(diag, WPK_EINVAL,
+                            "--shape takes INPUT=EXTENT,..., and the plan has no input of '%s'",
+                            shapes->items[i]);
         }
         keep_sets_with(sets, input, strrchr(shapes->items[i], '=') + 1, fits);
     }

@@ -86,9 +86,9 @@ static wpk_err draw(const struct wpk_trial_list *list, struct wpk_arena *arena, 
     struct plot plot = {.list = list};
     struct wpk_buf out = {0};
     if (wpk_trial_list_best(list) < 0) {
-        wpk_diag_set(diag, "job %s timed no candidate of %s; wpkctl trials %s --failed says why",
-                     list->job, list->op, list->job);
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT,
+                        "job %s timed no candidate of %s; wpkctl trials %s --failed says why",
+                        list->job, list->op, list->job);
     }
     struct wpk_chart_point *points =
         WPK_ARENA_NEW(arena, struct wpk_chart_point, (size_t)list->count);
@@ -130,8 +130,7 @@ enum wpk_exit wpk_command_plot(struct wpk_invocation *call)
     }
     wpk_err err = WPK_OK;
     if (path == NULL) {
-        wpk_diag_set(&call->diag, "-o says where the SVG goes");
-        err = WPK_EINVAL;
+        err = wpk_fail(&call->diag, WPK_EINVAL, "-o says where the SVG goes");
     }
     if (err == WPK_OK) {
         err = wpk_session_open(call->context, &given, &session, &call->diag);

@@ -192,9 +192,8 @@ static wpk_err fail_last_words(const struct wpk_private *self, enum process whic
     char words[WPK_DIAG_TEXT_MAX / 2];
 
     wpk_child_last_words(self->log_path[which], words, sizeof(words));
-    wpk_diag_set(diag, "%s ended: %s (all of it in %s)", process_names[which],
-                 words[0] != '\0' ? words : "without a word", self->log_path[which]);
-    return WPK_ECLOSED;
+    return wpk_fail(diag, WPK_ECLOSED, "%s ended: %s (all of it in %s)", process_names[which],
+                    words[0] != '\0' ? words : "without a word", self->log_path[which]);
 }
 
 static wpk_err revive(struct wpk_private *self, enum process which, struct wpk_diag *diag);
@@ -216,8 +215,8 @@ static wpk_err start_wpkd(struct wpk_private *self, struct wpk_diag *diag)
         }
         sleep_ms(POLL_MS);
     }
-    wpk_diag_set(diag, "wpkd does not answer; see %s", self->log_path[PROCESS_WPKD]);
-    return WPK_ETIMEDOUT;
+    return wpk_fail(diag, WPK_ETIMEDOUT, "wpkd does not answer; see %s",
+                    self->log_path[PROCESS_WPKD]);
 }
 
 /* We hold the lock: start everything. */
@@ -288,9 +287,8 @@ static wpk_err prepare_dirs(const struct wpk_private *self, struct wpk_diag *dia
 
     snprintf(path, sizeof(path), "%.*s/history.db", PATH_SIZE - 32, self->options.data_dir);
     if (self->options.reads_only && access(path, F_OK) != 0) {
-        wpk_diag_set(diag, "there is no history in %s; wpkctl tune makes one",
-                     self->options.data_dir);
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT, "there is no history in %s; wpkctl tune makes one",
+                        self->options.data_dir);
     }
     snprintf(path, sizeof(path), "%.*s/log", PATH_SIZE - 32, self->options.data_dir);
     wpk_err err = wpk_fs_make_dirs(path, diag);
@@ -324,11 +322,10 @@ static wpk_err join(struct wpk_private *self, struct wpk_diag *diag)
         return WPK_OK;
     }
     if (self->options.attach_only) {
-        wpk_diag_set(diag,
-                     "no wpkd runs over %s: start one and name it with --server or WPK_URL, or "
-                     "use wpkctl tune, which needs none",
-                     self->options.data_dir);
-        return WPK_ECLOSED;
+        return wpk_fail(diag, WPK_ECLOSED,
+                        "no wpkd runs over %s: start one and name it with --server or WPK_URL, or "
+                        "use wpkctl tune, which needs none",
+                        self->options.data_dir);
     }
     wpk_err err = prepare_dirs(self, diag);
     for (int waited = 0; err == WPK_OK && waited < READY_MS; waited += POLL_MS) {
@@ -347,10 +344,10 @@ static wpk_err join(struct wpk_private *self, struct wpk_diag *diag)
     if (err != WPK_OK) {
         return err;
     }
-    wpk_diag_set(diag,
-                 "another wpkctl works on %s, and its wpkd does not answer; wait for it, or end it",
-                 self->options.data_dir);
-    return WPK_EBUSY;
+    return wpk_fail(
+        diag, WPK_EBUSY,
+        "another wpkctl works on %s, and its wpkd does not answer; wait for it, or end it",
+        self->options.data_dir);
 }
 
 /* ---- a history where nothing can be written: a read-only disk, or a full one */
@@ -443,8 +440,8 @@ static wpk_err prepare_paths(struct wpk_private *self, struct wpk_diag *diag)
 
     wpk_err err = wpk_fs_program_dir(&dir, diag);
     if (err == WPK_OK && strlen(self->options.data_dir) > PATH_SIZE - 64) {
-        wpk_diag_set(diag, "the data directory's name is too long; name a shorter one with --data");
-        err = WPK_EINVAL;
+        err = wpk_fail(diag, WPK_EINVAL,
+                       "the data directory's name is too long; name a shorter one with --data");
     }
     if (err == WPK_OK) {
         snprintf(self->program_dir, PATH_SIZE, "%s", wpk_buf_text(&dir));

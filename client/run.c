@@ -189,19 +189,17 @@ static wpk_err find(const struct wpk_command_context *context, struct run *run, 
     }
     if (is_file && (ends_with(what, ".so") || ends_with(what, WPK_CHOICE_SUFFIX))) {
         if (run->op != NULL || run->wanted.conditions != NULL || run->wanted.job != NULL) {
-            wpk_diag_set(diag, "%s: %s is one kernel already; leave the option out",
-                         run->op != NULL           ? "--op"
-                         : run->wanted.job != NULL ? "--job"
-                                                   : "--conditions",
-                         what);
-            return WPK_EINVAL;
+            return wpk_fail(diag, WPK_EINVAL, "%s: %s is one kernel already; leave the option out",
+                            run->op != NULL           ? "--op"
+                            : run->wanted.job != NULL ? "--job"
+                                                      : "--conditions",
+                            what);
         }
         snprintf(run->path, sizeof(run->path), "%s", what);
         return WPK_OK;
     }
     if (is_file && run->wanted.job != NULL) {
-        wpk_diag_set(diag, "--job: takes an operator's name, not the file %s", what);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "--job: takes an operator's name, not the file %s", what);
     }
     err = wpk_session_open(context, &run->session, &session, diag);
     if (err == WPK_OK) {

@@ -130,8 +130,8 @@ static wpk_err set_path(struct tensor *list, int count, const char *option, cons
         size_t size = strlen(list[i].name);
         if (strncmp(pair, list[i].name, size) == 0 && pair[size] == '=' && pair[size + 1] != '\0') {
             if (list[i].path != NULL) {
-                wpk_diag_set(diag, "--%s %s is given twice; leave one out", option, list[i].name);
-                return WPK_EINVAL;
+                return wpk_fail(diag, WPK_EINVAL, "--%s %s is given twice; leave one out", option,
+                                list[i].name);
             }
             list[i].path = pair + size + 1;
             return WPK_OK;
@@ -142,9 +142,8 @@ static wpk_err set_path(struct tensor *list, int count, const char *option, cons
     for (int i = 0; i < count; i++) {
         wpk_suggest_offer(&suggest, list[i].name);
     }
-    wpk_diag_set(diag, "--%s takes NAME=FILE.npy, and the model has no %s '%s'%s", option, option,
-                 word, wpk_suggest_text(&suggest));
-    return WPK_EINVAL;
+    return wpk_fail(diag, WPK_EINVAL, "--%s takes NAME=FILE.npy, and the model has no %s '%s'%s",
+                    option, option, word, wpk_suggest_text(&suggest));
 }
 
 static wpk_err read_file(struct tensor *tensor, struct wpk_diag *diag)
@@ -180,9 +179,8 @@ static wpk_err fill(struct tensor *tensor, bool draw, struct wpk_diag *diag)
         wpk_draw_in_domain(SEED, tensor->name, tensor->type.dtype, tensor->domain, elements,
                            tensor->data);
     } else {
-        wpk_diag_set(diag, "input %s has no file: --input %s=FILE.npy, or --random", tensor->name,
-                     tensor->name);
-        err = WPK_EINVAL;
+        err = wpk_fail(diag, WPK_EINVAL, "input %s has no file: --input %s=FILE.npy, or --random",
+                       tensor->name, tensor->name);
     }
     if (err == WPK_OK) {
         wpk_convert_to_cells(tensor->type.dtype, tensor->data, elements, tensor->cells);

@@ -59,8 +59,7 @@ static wpk_err set_path(struct wpk_run_tensors *tensors, int first, int count, c
         return WPK_OK;
     }
     if (equals == NULL || equals == pair || equals[1] == '\0') {
-        wpk_diag_set(diag, "--%s takes TENSOR=FILE.npy, not '%s'", option, pair);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "--%s takes TENSOR=FILE.npy, not '%s'", option, pair);
     }
     snprintf(name, sizeof(name), "%.*s", (int)(equals - pair), pair);
     struct wpk_suggest suggest = {.word = name};
@@ -71,16 +70,15 @@ static wpk_err set_path(struct wpk_run_tensors *tensors, int first, int count, c
             return WPK_OK;
         }
         if (strcmp(tensor->name, name) == 0) {
-            wpk_diag_set(diag, "--%s %s is given twice; leave one out", option, name);
-            return WPK_EINVAL;
+            return wpk_fail(diag, WPK_EINVAL, "--%s %s is given twice; leave one out", option,
+                            name);
         }
         size_t used = strlen(list);
         snprintf(list + used, sizeof(list) - used, "%s%s", i > first ? ", " : "", tensor->name);
         wpk_suggest_offer(&suggest, tensor->name);
     }
-    wpk_diag_set(diag, "--%s: the operator has no such tensor '%s'; it has %s%s", option, name,
-                 list, wpk_suggest_text(&suggest));
-    return WPK_EINVAL;
+    return wpk_fail(diag, WPK_EINVAL, "--%s: the operator has no such tensor '%s'; it has %s%s",
+                    option, name, list, wpk_suggest_text(&suggest));
 }
 
 static wpk_err read_file(struct wpk_run_tensor *tensor, struct wpk_diag *diag)
@@ -123,9 +121,8 @@ static wpk_err fill(struct wpk_run_tensors *tensors, int index, bool draw, struc
         return WPK_OK;
     }
     if (tensor->path == NULL && !draw) {
-        wpk_diag_set(diag, "%s %s has no file: --input %s=FILE.npy, or --random",
-                     constant ? "constant" : "input", tensor->name, tensor->name);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "%s %s has no file: --input %s=FILE.npy, or --random",
+                        constant ? "constant" : "input", tensor->name, tensor->name);
     }
     wpk_err err = WPK_OK;
     if (tensor->path != NULL) {
@@ -149,8 +146,8 @@ wpk_err wpk_run_tensors_read(const struct wpk_kernel *kernel, const struct wpk_o
     if (wpk_kernel_input_count(kernel) + wpk_kernel_constant_count(kernel) +
             wpk_kernel_output_count(kernel) >
         WPK_RUN_TENSORS_MAX) {
-        wpk_diag_set(diag, "the kernel has more than %d tensors", WPK_RUN_TENSORS_MAX);
-        return WPK_ERANGE;
+        return wpk_fail(diag, WPK_ERANGE, "the kernel has more than %d tensors",
+                        WPK_RUN_TENSORS_MAX);
     }
     list_arguments(kernel, out);
     int given = out->input_count + out->constant_count;

@@ -87,9 +87,9 @@ wpk_err wpk_schedule_file_read(const char *text, struct wpk_buf *op, const char 
         }
     }
     if (op->size == 0) {
-        wpk_diag_set(diag, "no operator: lines with #op are missing at the top; "
-                           "wpkctl get --schedule writes them");
-        return WPK_EPARSE;
+        return wpk_fail(diag, WPK_EPARSE,
+                        "no operator: lines with #op are missing at the top; "
+                        "wpkctl get --schedule writes them");
     }
     return wpk_buf_status(op);
 }
@@ -128,11 +128,10 @@ wpk_err wpk_lookup_schedule(const struct wpk_job *job, int op, const struct wpk_
     struct wpk_buf schedule = {0};
 
     if (found->candidate[0] == '\0') {
-        wpk_diag_set(diag,
-                     "%s: the vendor's implementation has no schedule; wpkctl get --own gets "
-                     "the best of our own",
-                     job->ops[op].name);
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT,
+                        "%s: the vendor's implementation has no schedule; wpkctl get --own gets "
+                        "the best of our own",
+                        job->ops[op].name);
     }
     wpk_err err = wpk_device_of_class(found->device, &options.device);
     if (err == WPK_OK) {

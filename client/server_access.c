@@ -95,8 +95,7 @@ static wpk_err read_token(const char *path, char out[WPK_HTTP_TOKEN_MAX + 1], st
     if (err == WPK_ENOENT) {
         err = WPK_EINVAL; /* not found means the job or the kernel, to scripts */
     } else if (err == WPK_ERANGE || (err == WPK_OK && !plain)) {
-        wpk_diag_set(diag, "%s holds no token: one line of visible characters", path);
-        err = WPK_EINVAL;
+        err = wpk_fail(diag, WPK_EINVAL, "%s holds no token: one line of visible characters", path);
     }
     if (err == WPK_OK) {
         memcpy(out, text.data, text.size + 1);
@@ -113,8 +112,7 @@ static wpk_err copy(const char *what, const char *from, char *to, size_t size,
         return WPK_OK;
     }
     if (strlen(from) >= size) {
-        wpk_diag_set(diag, "the %s is too long; give a shorter one", what);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "the %s is too long; give a shorter one", what);
     }
     memcpy(to, from, strlen(from) + 1);
     return WPK_OK;

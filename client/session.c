@@ -54,8 +54,8 @@ wpk_err wpk_session_open(const struct wpk_command_context *context,
 
     WPK_ASSERT(out->http == NULL);
     if (options->given.server != NULL && options->data_dir != NULL) {
-        wpk_diag_set(diag, "--server and --data exclude each other: give one of them");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "--server and --data exclude each other: give one of them");
     }
     if (!private_one) {
         wpk_err err = wpk_server_access_find(context, &options->given, &out->access, diag);

@@ -220,11 +220,10 @@ static wpk_err find_op(const struct wpk_job *job, const char *name, int *out, st
             return WPK_OK;
         }
     }
-    wpk_diag_set(diag,
-                 name == NULL ? "the job has several operators; --op names one"
-                              : "the job has no operator %s",
-                 name);
-    return WPK_EINVAL;
+    return wpk_fail(diag, WPK_EINVAL,
+                    name == NULL ? "the job has several operators; --op names one"
+                                 : "the job has no operator %s",
+                    name);
 }
 
 /* Write the hints of `text`, which is of this operator, as a document. */

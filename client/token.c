@@ -34,8 +34,7 @@ static wpk_err check_roles(const struct wpk_option_list *roles, struct wpk_diag 
     for (int i = 0; i < roles->count; i++) {
         struct wpk_diag unknown = {0};
         if (wpk_show_verb(roles->items[i], names, &unknown) < 0) {
-            wpk_diag_set(diag, "--role: %s", unknown.text);
-            return WPK_EINVAL;
+            return wpk_fail(diag, WPK_EINVAL, "--role: %s", unknown.text);
         }
     }
     return WPK_OK;
@@ -48,9 +47,8 @@ static wpk_err create(const struct wpk_command_context *context, struct token *t
     struct wpk_buf body = {0};
 
     if (token->owner == NULL || token->roles.count == 0) {
-        wpk_diag_set(diag,
-                     "token create takes --owner NAME and --role NAME, which may be repeated");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "token create takes --owner NAME and --role NAME, which may be repeated");
     }
     wpk_err err = check_roles(&token->roles, diag);
     if (err != WPK_OK) {
@@ -86,11 +84,10 @@ static wpk_err revoke(const struct wpk_command_context *context, struct token *t
     char path[64];
 
     if (!wpk_crypto_hex_valid(id, ID_SIZE)) {
-        wpk_diag_set(
-            diag,
+        return wpk_fail(
+            diag, WPK_EINVAL,
             "'%s' is not the id of a token: %d hexadecimal digits; wpkctl token list has them", id,
             2 * ID_SIZE);
-        return WPK_EINVAL;
     }
     snprintf(path, sizeof(path), "/v1/tokens/%s", id);
     return wpk_show_change(context, &token->show, path, NULL, members, diag);
@@ -106,9 +103,9 @@ static wpk_err run(const struct wpk_command_context *context, struct token *toke
         return WPK_EINVAL;
     }
     if ((verb == 2) != (args->operand_count == 2)) {
-        wpk_diag_set(diag, "token %s takes %s", verbs[verb],
-                     verb == 2 ? "the id of a token; wpkctl token list has them" : "nothing more");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "token %s takes %s", verbs[verb],
+                        verb == 2 ? "the id of a token; wpkctl token list has them"
+                                  : "nothing more");
     }
     if (verb == 1) {
         token->show.session.need = WPK_SESSION_HISTORY;

@@ -103,8 +103,7 @@ static wpk_err find_op(struct wpk_session *session, const char *op, struct wpk_a
         }
     }
     if (err == WPK_OK) {
-        wpk_diag_set(diag, "no job has an operator %s; wpkctl jobs lists them", op);
-        err = WPK_ENOENT;
+        err = wpk_fail(diag, WPK_ENOENT, "no job has an operator %s; wpkctl jobs lists them", op);
     }
     return err;
 }

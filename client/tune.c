@@ -58,13 +58,11 @@ static wpk_err choose_device(struct tune *tune, struct wpk_diag *diag)
         return WPK_OK;
     }
     if (tune->is_model) {
-        wpk_diag_set(diag, "a model's plan runs on a CPU: leave --gpu out");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "a model's plan runs on a CPU: leave --gpu out");
     }
     if (tune->job->threads > 1) {
-        wpk_diag_set(diag, "a kernel for a GPU has one thread on the CPU, not %d",
-                     tune->job->threads);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "a kernel for a GPU has one thread on the CPU, not %d",
+                        tune->job->threads);
     }
     tune->gpu = tune->gpu != NULL ? tune->gpu : "0";
     snprintf(tune->job->kind, sizeof(tune->job->kind), "cuda");
@@ -89,8 +87,7 @@ static wpk_err set_job(struct tune *tune, struct wpk_diag *diag)
     tune->job->candidates = WPK_TUNE_CANDIDATES;
     tune->job->seconds = WPK_TUNE_SECONDS;
     if (overrides->layouts != NULL) {
-        wpk_diag_set(diag, "--layouts: a model's tensors are row-major");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "--layouts: a model's tensors are row-major");
     }
     err = wpk_job_file_class(overrides, &wanted->accuracy, &wanted->conditions, diag);
     wanted->has_conditions = overrides->conditions != NULL;
@@ -224,11 +221,10 @@ static wpk_err check_threads(const struct wpk_job *job, struct wpk_diag *diag)
     wpk_err err = wpk_device_probe(WPK_CPU_FLAGS_ALL, &device);
 
     if (err == WPK_OK && job->threads > device.core_count) {
-        wpk_diag_set(
-            diag,
+        err = wpk_fail(
+            diag, WPK_EINVAL,
             "the job asks for %d threads, and this machine has %d cores; --threads asks for fewer",
             job->threads, device.core_count);
-        err = WPK_EINVAL;
     }
     return err;
 }
@@ -376,15 +372,14 @@ static wpk_err take_plan_path(struct tune *tune, const struct wpk_option *option
         return WPK_OK;
     }
     if (tune->output.format == NULL) {
-        wpk_diag_set(diag, "of a model, -o FILE.wpk says where its plan goes");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "of a model, -o FILE.wpk says where its plan goes");
     }
     tune->plan_path = tune->output.format;
     tune->output.format = NULL;
     tune->output.brief = true;
     if (strcmp(tune->plan_path, "-") == 0) {
-        wpk_diag_set(diag, "a plan is binary: -o takes a file's name, or /dev/stdout for a pipe");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "a plan is binary: -o takes a file's name, or /dev/stdout for a pipe");
     }
     if (wpk_fs_is_stream(tune->plan_path)) {
         tune->report = stderr;

@@ -33,8 +33,8 @@ static wpk_err ask(const char *op_path, const char *answer_path, struct wpk_diag
     if (err == WPK_OK && wpk_child_wait(&child, never) != 0) {
         char words[WPK_DIAG_TEXT_MAX];
         wpk_child_last_words(answer_path, words, sizeof(words));
-        wpk_diag_set(diag, "%s", words[0] != '\0' ? words : "wpk-runner failed");
-        err = WPK_EUNSUPPORTED;
+        err =
+            wpk_fail(diag, WPK_EUNSUPPORTED, "%s", words[0] != '\0' ? words : "wpk-runner failed");
     }
     wpk_buf_fini(&program);
     return err;

@@ -50,10 +50,10 @@ static wpk_err open_history(const struct wpk_command_context *context,
         err = wpk_session_ask_job(session, id, "", &arena, &reply, &job, diag);
     }
     if (err == WPK_OK && !wpk_api_job_ended(&job)) {
-        wpk_diag_set(diag,
+        err =
+            wpk_fail(diag, WPK_ECLOSED,
                      "job %s is %s, and nothing works on it: start wpkd, or go on with wpkctl tune",
                      id, job.state);
-        err = WPK_ECLOSED;
     }
     wpk_http_reply_fini(&reply);
     wpk_arena_fini(&arena);

@@ -395,9 +395,9 @@ static wpk_err explain(const struct wpk_trial_list *list, const struct wpk_api_k
     static struct why why; /* large, and there is one per process */
     int best = wpk_trial_list_best(list);
     if (best < 0) {
-        wpk_diag_set(diag, "job %s timed no candidate of %s; wpkctl trials %s --failed says why",
-                     list->job, list->op, list->job);
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT,
+                        "job %s timed no candidate of %s; wpkctl trials %s --failed says why",
+                        list->job, list->op, list->job);
     }
     why.list = list;
     why.winner = &list->trial[best];

@@ -89,10 +89,9 @@ enum wpk_exit wpk_command_workers(struct wpk_invocation *call)
         return call->status;
     }
     if (call->args.operand_count == 1) {
-        wpk_diag_set(&call->diag,
-                     "workers %s takes the name of a worker; wpkctl workers lists them",
-                     call->args.operands[0]);
-        err = WPK_EINVAL;
+        err = wpk_fail(&call->diag, WPK_EINVAL,
+                       "workers %s takes the name of a worker; wpkctl workers lists them",
+                       call->args.operands[0]);
     } else if (call->args.operand_count == 2) {
         err = change(call->context, &show, call->args.operands[0], call->args.operands[1],
                      &call->diag);

@@ -30,14 +30,12 @@ static wpk_err store_int(const struct wpk_option *option, const char *value, str
     uint64_t size;
 
     if (!parse_u64(value + negative, &size)) {
-        wpk_diag_set(diag, "--%s takes an integer, not '%s'", option->name, value);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "--%s takes an integer, not '%s'", option->name, value);
     }
     if (size > INT64_MAX || (negative ? -(int64_t)size : (int64_t)size) < option->min ||
         (negative ? -(int64_t)size : (int64_t)size) > option->max) {
-        wpk_diag_set(diag, "--%s must be between %" PRId64 " and %" PRId64, option->name,
-                     option->min, option->max);
-        return WPK_ERANGE;
+        return wpk_fail(diag, WPK_ERANGE, "--%s must be between %" PRId64 " and %" PRId64,
+                        option->name, option->min, option->max);
     }
     if (option->kind == WPK_OPTION_COUNT) {
         *(int *)option->out = (int)size;
@@ -69,13 +67,13 @@ static wpk_err store(const struct wpk_option *option, const char *value, struct 
     case WPK_OPTION_TEXT:
     case WPK_OPTION_OUTPUT:
         if (value[0] == '\0' && strcmp(option->argument, "DIR") == 0) {
-            wpk_diag_set(diag, "--%s: '' is no directory; name one, or leave the option out",
-                         option->name);
-            return WPK_EINVAL;
+            return wpk_fail(diag, WPK_EINVAL,
+                            "--%s: '' is no directory; name one, or leave the option out",
+                            option->name);
         }
         if (option->max > 0 && (value[0] == '\0' || strlen(value) > (size_t)option->max)) {
-            wpk_diag_set(diag, "--%s takes 1 to %" PRId64 " bytes", option->name, option->max);
-            return WPK_EINVAL;
+            return wpk_fail(diag, WPK_EINVAL, "--%s takes 1 to %" PRId64 " bytes", option->name,
+                            option->max);
         }
         *(const char **)option->out = value;
         return WPK_OK;
@@ -86,18 +84,16 @@ static wpk_err store(const struct wpk_option *option, const char *value, struct 
         return store_int(option, value, diag);
     case WPK_OPTION_U64:
         if (!parse_u64(value, &number->value)) {
-            wpk_diag_set(diag, "--%s takes an integer from 0 to 2^64-1, not '%s'", option->name,
-                         value);
-            return WPK_EINVAL;
+            return wpk_fail(diag, WPK_EINVAL, "--%s takes an integer from 0 to 2^64-1, not '%s'",
+                            option->name, value);
         }
         number->given = true;
         return WPK_OK;
     case WPK_OPTION_LIST:
     case WPK_OPTION_OUTPUTS:
         if (list->count == WPK_ARGS_LIST_MAX) {
-            wpk_diag_set(diag, "--%s is given more than %d times; leave some out", option->name,
-                         WPK_ARGS_LIST_MAX);
-            return WPK_ERANGE;
+            return wpk_fail(diag, WPK_ERANGE, "--%s is given more than %d times; leave some out",
+                            option->name, WPK_ARGS_LIST_MAX);
         }
         list->items[list->count++] = value;
         return WPK_OK;
@@ -163,13 +159,12 @@ static wpk_err take_option(const struct wpk_option *options, int argc, char **ar
         return WPK_EINVAL;
     }
     if (option->kind == WPK_OPTION_FLAG && value != NULL) {
-        wpk_diag_set(diag, "--%s takes no value; leave it out", option->name);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "--%s takes no value; leave it out", option->name);
     }
     if (option->kind != WPK_OPTION_FLAG && value == NULL) {
         if (*at + 1 == argc) {
-            wpk_diag_set(diag, "--%s needs a value: %s", option->name, option->argument);
-            return WPK_EINVAL;
+            return wpk_fail(diag, WPK_EINVAL, "--%s needs a value: %s", option->name,
+                            option->argument);
         }
         value = argv[++*at];
     }
@@ -195,8 +190,8 @@ wpk_err wpk_args_parse(const struct wpk_option *options, int argc, char **argv,
         } else if (args.operand_count < WPK_ARGS_OPERANDS_MAX) {
             args.operands[args.operand_count++] = word;
         } else {
-            wpk_diag_set(diag, "'%s' is one operand too many; --help says which there are", word);
-            err = WPK_EINVAL;
+            err = wpk_fail(diag, WPK_EINVAL,
+                           "'%s' is one operand too many; --help says which there are", word);
         }
         if (err != WPK_OK) {
             return err;
@@ -209,9 +204,8 @@ wpk_err wpk_args_parse(const struct wpk_option *options, int argc, char **argv,
 wpk_err wpk_args_take_log_level(void *out, const char *value, struct wpk_diag *diag)
 {
     if (wpk_log_level_parse(value, out) != WPK_OK) {
-        wpk_diag_set(diag, "there is no log level %s; there are debug, info, warn and error",
-                     value);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "there is no log level %s; there are debug, info, warn and error", value);
     }
     return WPK_OK;
 }
@@ -219,8 +213,8 @@ wpk_err wpk_args_take_log_level(void *out, const char *value, struct wpk_diag *d
 wpk_err wpk_args_take_log_format(void *out, const char *value, struct wpk_diag *diag)
 {
     if (wpk_log_format_parse(value, out) != WPK_OK) {
-        wpk_diag_set(diag, "there is no log format %s; there are text, json and journal", value);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "there is no log format %s; there are text, json and journal", value);
     }
     return WPK_OK;
 }
@@ -257,15 +251,14 @@ wpk_err wpk_args_set(const struct wpk_option *options, const char *name, const c
 {
     for (const struct wpk_option *option = options; option->name != NULL; option++) {
         if (is_in_file(option, name) && (value == NULL) != (option->kind == WPK_OPTION_FLAG)) {
-            wpk_diag_set(diag, value == NULL ? "a value is expected" : "true or false is expected");
-            return WPK_EINVAL;
+            return wpk_fail(diag, WPK_EINVAL,
+                            value == NULL ? "a value is expected" : "true or false is expected");
         }
         if (is_in_file(option, name)) {
             return store(option, value, diag);
         }
     }
-    wpk_diag_set(diag, "there is no such option");
-    return WPK_ENOENT;
+    return wpk_fail(diag, WPK_ENOENT, "there is no such option");
 }
 
 /* ---- outputs */

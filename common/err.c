@@ -59,6 +59,16 @@ void wpk_diag_set(struct wpk_diag *diag, const char *format, ...)
     va_end(args);
 }
 
+wpk_err wpk_fail(struct wpk_diag *diag, wpk_err err, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    diag_write(diag, 0, 0, format, args);
+    va_end(args);
+    return err;
+}
+
 void wpk_diag_set_at(struct wpk_diag *diag, int line, int column, const char *format, ...)
 {
     va_list args;

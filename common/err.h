@@ -83,6 +83,9 @@ const char *wpk_err_text(wpk_err err);
 void wpk_diag_set(struct wpk_diag *diag, const char *format, ...) WPK_PRINTF(2, 3);
 void wpk_diag_set_at(struct wpk_diag *diag, int line, int column, const char *format, ...)
     WPK_PRINTF(4, 5);
+/* The same, and return `err`. */
+WPK_MUST_CHECK wpk_err wpk_fail(struct wpk_diag *diag, wpk_err err, const char *format, ...)
+    WPK_PRINTF(3, 4);
 
 /* "file:line:column: field: text" with the absent parts left out, cut at `size`. */
 void wpk_diag_format(const struct wpk_diag *diag, char *out, size_t size);

@@ -129,9 +129,8 @@ static wpk_err read_fd(int fd, const char *path, size_t size_max, struct wpk_buf
             return wpk_buf_status(out);
         }
         if ((size_t)got > size_max - total) {
-            wpk_diag_set(diag, "'%s' is longer than %zu bytes; name a smaller file", path,
-                         size_max);
-            return WPK_ERANGE;
+            return wpk_fail(diag, WPK_ERANGE, "'%s' is longer than %zu bytes; name a smaller file",
+                            path, size_max);
         }
         wpk_buf_append(out, chunk, (size_t)got);
         total += (size_t)got;
@@ -355,9 +354,8 @@ wpk_err wpk_fs_make_dirs(const char *path, struct wpk_diag *diag)
     }
     if (!S_ISDIR(info.st_mode)) {
         errno = ENOTDIR;
-        wpk_diag_set(diag, "cannot create directory '%s': a file is there; choose another path",
-                     path);
-        return WPK_EEXIST;
+        return wpk_fail(diag, WPK_EEXIST,
+                        "cannot create directory '%s': a file is there; choose another path", path);
     }
     return WPK_OK;
 }
@@ -393,8 +391,8 @@ wpk_err wpk_fs_check_socket(const char *path, struct wpk_diag *diag)
     if (lstat(path, &info) != 0 || S_ISSOCK(info.st_mode)) {
         return WPK_OK;
     }
-    wpk_diag_set(diag, "%s is there, and is no socket; remove it, or choose another path", path);
-    return WPK_EINVAL;
+    return wpk_fail(diag, WPK_EINVAL,
+                    "%s is there, and is no socket; remove it, or choose another path", path);
 }
 
 wpk_err wpk_fs_data_dir(const char *given, const char *xdg_data_home, const char *home,
@@ -402,8 +400,8 @@ wpk_err wpk_fs_data_dir(const char *given, const char *xdg_data_home, const char
 {
     WPK_ASSERT(out != NULL);
     if (given != NULL && given[0] == '\0') {
-        wpk_diag_set(diag, "--data: '' is no directory; name one, or leave the option out");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "--data: '' is no directory; name one, or leave the option out");
     }
     if (given != NULL) {
         wpk_buf_append_text(out, given);
@@ -412,8 +410,7 @@ wpk_err wpk_fs_data_dir(const char *given, const char *xdg_data_home, const char
     } else if (home != NULL && home[0] != '\0') {
         wpk_buf_printf(out, "%s/.local/share/woodpecker", home);
     } else {
-        wpk_diag_set(diag, "no data directory: give --data, or set HOME");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "no data directory: give --data, or set HOME");
     }
     return wpk_buf_status(out);
 }

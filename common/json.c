@@ -227,8 +227,8 @@ wpk_err wpk_json_open(const char *text, size_t size, size_t size_max,
     WPK_ASSERT(reader != NULL);
     size_max = size_max != 0 ? size_max : WPK_JSON_SIZE_MAX_DEFAULT;
     if (size > size_max) {
-        wpk_diag_set(diag, "%zu bytes are more than the %zu allowed here", size, size_max);
-        return WPK_ERANGE;
+        return wpk_fail(diag, WPK_ERANGE, "%zu bytes are more than the %zu allowed here", size,
+                        size_max);
     }
     wpk_err err = wpk_json_check(text, size, WPK_JSON_DEPTH_MAX, diag);
     if (err != WPK_OK) {
@@ -242,8 +242,7 @@ wpk_err wpk_json_open(const char *text, size_t size, size_t size_max,
         cJSON_Delete(root);
         free(copy);
         free(opened);
-        wpk_diag_set(diag, "%s", wpk_err_text(WPK_ENOMEM));
-        return WPK_ENOMEM;
+        return wpk_fail(diag, WPK_ENOMEM, "%s", wpk_err_text(WPK_ENOMEM));
     }
     memcpy(copy, text, size);
     opened->root = root;

@@ -41,8 +41,7 @@ wpk_err wpk_net_translate(int code, const char *url, struct wpk_diag *diag)
             return reasons[i].err;
         }
     }
-    wpk_diag_set(diag, "%s: %s; check the address", url, nng_strerror(code));
-    return WPK_ESYSTEM;
+    return wpk_fail(diag, WPK_ESYSTEM, "%s: %s; check the address", url, nng_strerror(code));
 }
 
 bool wpk_net_is_local(const char *url)
@@ -134,11 +133,11 @@ wpk_err wpk_net_explain(int code, const struct wpk_net_client_options *options,
     if (code != NNG_ECRYPTO && code != NNG_EPEERAUTH) {
         return wpk_net_translate(code, options->url, diag);
     }
-    wpk_diag_set(diag, "%s: its certificate is not of that host%s, or %s does not vouch for it",
-                 options->url,
-                 names_an_address(options->url)
-                     ? " (addresses in it do not count here: write a name that it has)"
-                     : "",
-                 options->ca != NULL ? options->ca : SYSTEM_CA);
-    return WPK_EACCES;
+    return wpk_fail(diag, WPK_EACCES,
+                    "%s: its certificate is not of that host%s, or %s does not vouch for it",
+                    options->url,
+                    names_an_address(options->url)
+                        ? " (addresses in it do not count here: write a name that it has)"
+                        : "",
+                    options->ca != NULL ? options->ca : SYSTEM_CA);
 }

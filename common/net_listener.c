@@ -82,8 +82,7 @@ void wpk_net_listeners_wake(struct wpk_net_server *server)
 static wpk_err read_pem(const char *path, struct wpk_buf *out, struct wpk_diag *diag)
 {
     if (path == NULL) {
-        wpk_diag_set(diag, "tls+tcp:// needs a certificate and its key");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "tls+tcp:// needs a certificate and its key");
     }
     return wpk_fs_read(path, PEM_SIZE_MAX, out, diag);
 }

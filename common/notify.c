@@ -37,8 +37,7 @@ static wpk_err read_watchdog(const struct wpk_notify_environment *environment,
         return WPK_OK;
     }
     if (!parse_number(environment->watchdog_usec, UINT64_MAX / WPK_NS_PER_US, &usec)) {
-        wpk_diag_set(diag, "WATCHDOG_USEC is %s", environment->watchdog_usec);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "WATCHDOG_USEC is %s", environment->watchdog_usec);
     }
     out->watchdog_ns = usec * WPK_NS_PER_US;
     return WPK_OK;
@@ -49,8 +48,7 @@ static wpk_err read_address(const char *name, struct wpk_notify *out, struct wpk
 {
     size_t size = strlen(name);
     if ((name[0] != '/' && name[0] != '@') || size < 2 || size >= sizeof out->address.sun_path) {
-        wpk_diag_set(diag, "NOTIFY_SOCKET is %s", name);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "NOTIFY_SOCKET is %s", name);
     }
     out->address.sun_family = AF_UNIX;
     memcpy(out->address.sun_path, name, size + 1);
@@ -117,15 +115,14 @@ wpk_err wpk_notify_take_fds(const struct wpk_notify_environment *environment, ui
     uint64_t number = 0;
     if (environment->listen_fds != NULL && environment->listen_pid != NULL &&
         is_ours(environment->listen_pid) && !parse_number(environment->listen_fds, max, &number)) {
-        wpk_diag_set(diag, "LISTEN_FDS is %s; at most %u sockets are taken",
-                     environment->listen_fds, max);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "LISTEN_FDS is %s; at most %u sockets are taken",
+                        environment->listen_fds, max);
     }
     for (uint32_t i = 0; i < number; i++) {
         int fd = WPK_NOTIFY_FD_FIRST + (int)i;
         if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
-            wpk_diag_set(diag, "LISTEN_FDS promises descriptor %d, which is not open", fd);
-            return WPK_EINVAL;
+            return wpk_fail(diag, WPK_EINVAL,
+                            "LISTEN_FDS promises descriptor %d, which is not open", fd);
         }
     }
     *count = (uint32_t)number;

@@ -19,8 +19,7 @@ static bool is_stream(const char *path)
 
 static wpk_err refuse(const char *path, const char *why, struct wpk_diag *diag)
 {
-    wpk_diag_set(diag, "cannot write '%s': %s", path, why);
-    return WPK_EINVAL;
+    return wpk_fail(diag, WPK_EINVAL, "cannot write '%s': %s", path, why);
 }
 
 static bool has_database(const char *folder)

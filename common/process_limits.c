@@ -20,10 +20,9 @@ wpk_err wpk_limits_raise_stack(char **argv, struct wpk_diag *diag)
     if (is_enough && setrlimit(RLIMIT_STACK, &limit) == 0) {
         execv("/proc/self/exe", argv);
     }
-    wpk_diag_set(diag,
-                 "the stack may have %llu KiB at most, and %zu are needed: start with a "
-                 "higher limit, as by ulimit -s %zu",
-                 (unsigned long long)limit.rlim_max >> 10, WPK_LIMITS_STACK_MIN >> 10,
-                 WPK_LIMITS_STACK >> 10);
-    return WPK_ESYSTEM;
+    return wpk_fail(diag, WPK_ESYSTEM,
+                    "the stack may have %llu KiB at most, and %zu are needed: start with a "
+                    "higher limit, as by ulimit -s %zu",
+                    (unsigned long long)limit.rlim_max >> 10, WPK_LIMITS_STACK_MIN >> 10,
+                    WPK_LIMITS_STACK >> 10);
 }

@@ -52,8 +52,8 @@ wpk_err wpk_activation_place(int fd, const struct wpk_config *config, int *fds,
     socklen_t size = sizeof address;
     char text[ADDRESS_SIZE];
     if (!is_listening(fd) || getsockname(fd, &address.any, &size) != 0) {
-        wpk_diag_set(diag, "descriptor %d that was passed in is no listening stream socket", fd);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "descriptor %d that was passed in is no listening stream socket", fd);
     }
     print_address(&address, size, text);
     for (uint32_t i = 0; i < config->http_count; i++) {
@@ -62,9 +62,8 @@ wpk_err wpk_activation_place(int fd, const struct wpk_config *config, int *fds,
             return WPK_OK;
         }
     }
-    wpk_diag_set(diag,
-                 "a socket at %s was passed in, and no listener of http.listen that is left has "
-                 "that address (workers' sockets cannot be passed in)",
-                 text[0] != '\0' ? text : "an unknown address");
-    return WPK_EINVAL;
+    return wpk_fail(diag, WPK_EINVAL,
+                    "a socket at %s was passed in, and no listener of http.listen that is left has "
+                    "that address (workers' sockets cannot be passed in)",
+                    text[0] != '\0' ? text : "an unknown address");
 }

@@ -139,8 +139,7 @@ wpk_err wpk_config_parse(int argc, char **argv, const struct wpk_config_environm
         err = wpk_args_parse(options, argc - 1, argv + 1, &args, diag);
     }
     if (err == WPK_OK && args.operand_count > 0) {
-        wpk_diag_set(diag, "%s is not an option; see wpkd --help", args.operands[0]);
-        err = WPK_EINVAL;
+        err = wpk_fail(diag, WPK_EINVAL, "%s is not an option; see wpkd --help", args.operands[0]);
     }
     out->help = err == WPK_OK && args.help;
     return err == WPK_OK ? fill_defaults(out, environment, diag) : err;

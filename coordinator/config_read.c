@@ -272,12 +272,10 @@ static wpk_err check_files(const struct wpk_config_listener *listener, bool tls,
                            struct wpk_diag *diag)
 {
     if (tls && listener->certificate == NULL) {
-        wpk_diag_set(diag, "%s needs a certificate and a key", listener->address);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "%s needs a certificate and a key", listener->address);
     }
     if (!tls && listener->certificate != NULL) {
-        wpk_diag_set(diag, "%s has no use for a certificate", listener->address);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "%s has no use for a certificate", listener->address);
     }
     return WPK_OK;
 }
@@ -286,10 +284,9 @@ static wpk_err check_reach(const struct wpk_config_listener *listener, bool loop
                            const char *remedy, struct wpk_diag *diag)
 {
     if (!loopback && !tls && !listener->insecure) {
-        wpk_diag_set(diag,
-                     "%s can be reached from other machines: it needs %s, or \"insecure\": true",
-                     listener->address, remedy);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "%s can be reached from other machines: it needs %s, or \"insecure\": true",
+                        listener->address, remedy);
     }
     return WPK_OK;
 }
@@ -302,9 +299,9 @@ wpk_err wpk_config_check_http(const struct wpk_config_listener *listener, struct
         return check_files(listener, false, diag);
     }
     if (!parse_host_port(listener->address, &loopback)) {
-        wpk_diag_set(diag, "clients are listened to at unix:PATH or ADDRESS:PORT, not %s",
-                     listener->address);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "clients are listened to at unix:PATH or ADDRESS:PORT, not %s",
+                        listener->address);
     }
     return check_reach(listener, loopback, tls, "a certificate and a key", diag);
 }
@@ -319,11 +316,10 @@ wpk_err wpk_config_check_workers(const struct wpk_config_listener *listener, str
         known = parse_host_port(strstr(address, "://") + 3, &loopback);
     }
     if (!known) {
-        wpk_diag_set(
-            diag,
+        return wpk_fail(
+            diag, WPK_EINVAL,
             "workers connect to ipc://PATH, tcp://ADDRESS:PORT or tls+tcp://ADDRESS:PORT, not %s",
             address);
-        return WPK_EINVAL;
     }
     wpk_err err = check_files(listener, tls, diag);
     return err == WPK_OK ? check_reach(listener, loopback, tls, "tls+tcp://", diag) : err;

@@ -42,11 +42,10 @@ static wpk_err raise_descriptors(struct wpk_diag *diag)
         setrlimit(RLIMIT_NOFILE, &limit); /* else fewer connections are served */
     }
     if (limit.rlim_cur < DESCRIPTORS_MIN) {
-        wpk_diag_set(diag,
-                     "the limit of open files is %llu, and wpkd needs %d: raise it, as by "
-                     "ulimit -n 1024",
-                     (unsigned long long)limit.rlim_cur, DESCRIPTORS_MIN);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "the limit of open files is %llu, and wpkd needs %d: raise it, as by "
+                        "ulimit -n 1024",
+                        (unsigned long long)limit.rlim_cur, DESCRIPTORS_MIN);
     }
     return WPK_OK;
 }

@@ -372,9 +372,8 @@ static wpk_err check_size(const struct check *check)
         total += size[program->stages[s].expr];
     }
     if (total >= WPK_TREE_MAX) {
-        wpk_diag_set(check->diag, "written out, the expressions have more than %d parts",
-                     WPK_TREE_MAX);
-        return WPK_ENOSPC;
+        return wpk_fail(check->diag, WPK_ENOSPC,
+                        "written out, the expressions have more than %d parts", WPK_TREE_MAX);
     }
     return WPK_OK;
 }
@@ -417,8 +416,7 @@ wpk_err wpk_program_validate(const struct wpk_program *program, struct wpk_diag 
     }
     check->seen = malloc((size_t)program->node_count + 1);
     if (check->seen == NULL) {
-        wpk_diag_set(diag, "memory ran out");
-        return WPK_ENOMEM;
+        return wpk_fail(diag, WPK_ENOMEM, "memory ran out");
     }
     wpk_err err = check_all(check);
     free(check->seen);

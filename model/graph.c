@@ -381,15 +381,3 @@ bool wpk_graph_is_branching(const struct wpk_graph_node *node)
 {
     return strcmp(node->op, "If") == 0 && node->domain[0] == '\0';
 }
-
-wpk_err wpk_graph_fail(struct wpk_diag *diag, wpk_err err, const char *format, ...)
-{
-    char text[WPK_DIAG_TEXT_MAX];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    wpk_diag_set(diag, "%s", text);
-    return err;
-}

@@ -191,10 +191,6 @@ const struct wpk_graph_value *wpk_graph_input(const struct wpk_graph *graph,
 bool wpk_graph_same_attributes(const struct wpk_graph_node *a, const struct wpk_graph_node *b);
 bool wpk_graph_same_shape(const struct wpk_graph_value *a, const struct wpk_graph_value *b);
 
-/* Fill `diag` as wpk_diag_set(), and return `err`. */
-WPK_MUST_CHECK wpk_err wpk_graph_fail(struct wpk_diag *diag, wpk_err err, const char *format, ...)
-    WPK_PRINTF(3, 4);
-
 /* How often each value is read by a node, or is an output of the model.
  *   owns    caller frees the array [value_count]; NULL: no memory */
 int *wpk_graph_count_uses(const struct wpk_graph *graph);

@@ -2,7 +2,7 @@
 #include "nest/check.h"
 
 #include "ir/instruction/instruction.h"
-#include "nest/output.h"
+#include "nest/reach.h"
 
 #include <stdarg.h>
 #include <stdio.h>

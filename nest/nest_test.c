@@ -5,7 +5,7 @@
 
 #include "ir/notation/notation.h"
 #include "nest/check.h"
-#include "nest/output.h"
+#include "nest/reach.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

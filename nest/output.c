@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "nest/output.h"
+#include "nest/reach.h"
 
 #include <string.h>
 

@@ -32,8 +32,7 @@ static wpk_err write_part(const char *directory, const char *name, const void *d
     int length = snprintf(path, sizeof(path), "%s/%s", directory, name);
 
     if (length < 0 || (size_t)length >= sizeof(path)) {
-        wpk_diag_set(diag, "the path of '%s' is too long", name);
-        return WPK_ERANGE;
+        return wpk_fail(diag, WPK_ERANGE, "the path of '%s' is too long", name);
     }
     return wpk_fs_write(path, data, size, 0644, diag);
 }

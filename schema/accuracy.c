@@ -44,19 +44,17 @@ wpk_err wpk_accuracy_parse(const char *text, struct wpk_accuracy *out, struct wp
         for (size_t i = 0; i < CLASS_COUNT; i++) {
             wpk_suggest_offer(&suggest, classes[i].name);
         }
-        wpk_diag_set(diag, "unknown accuracy '%.64s'; expected " EXPECTED "%s", text,
-                     wpk_suggest_text(&suggest));
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "unknown accuracy '%.64s'; expected " EXPECTED "%s", text,
+                        wpk_suggest_text(&suggest));
     }
     char *end = NULL;
     double times = strtod(number, &end);
     if (*end != '\0') {
-        wpk_diag_set(diag, "'%.64s' is not a number; expected " EXPECTED, number);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "'%.64s' is not a number; expected " EXPECTED, number);
     }
     if (!in_range(times)) {
-        wpk_diag_set(diag, "times_direct must be above 0 and at most %g", WPK_ACCURACY_TIMES_MAX);
-        return WPK_ERANGE;
+        return wpk_fail(diag, WPK_ERANGE, "times_direct must be above 0 and at most %g",
+                        WPK_ACCURACY_TIMES_MAX);
     }
     out->times_direct = times;
     return WPK_OK;

@@ -294,12 +294,11 @@ wpk_err wpk_device_emulate(const char *architecture, int sm_count, struct wpk_de
     device.cuda.capability = read_architecture(architecture, architecture + strlen(architecture));
     device.cuda.sm_count = sm_count;
     if (device.cuda.capability == 0) {
-        wpk_diag_set(diag, "'%.24s' is no architecture of a GPU, such as sm_90", architecture);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "'%.24s' is no architecture of a GPU, such as sm_90",
+                        architecture);
     }
     if (sm_count < 1 || sm_count > WPK_DEVICE_SM_MAX) {
-        wpk_diag_set(diag, "a GPU has 1 to %d multiprocessors", WPK_DEVICE_SM_MAX);
-        return WPK_ERANGE;
+        return wpk_fail(diag, WPK_ERANGE, "a GPU has 1 to %d multiprocessors", WPK_DEVICE_SM_MAX);
     }
     if (gethostname(host, sizeof(host) - 1) != 0) {
         return WPK_ESYSTEM;

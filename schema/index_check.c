@@ -63,8 +63,7 @@ wpk_err wpk_index_check(const char *name, enum wpk_dtype dtype, const void *data
     if (found < 0) {
         return WPK_OK;
     }
-    wpk_diag_set(diag, "element %lld of %s is %lld, which is no index from %lld to %lld",
-                 (long long)found, name, (long long)value, (long long)bound->low,
-                 (long long)bound->high);
-    return WPK_ERANGE;
+    return wpk_fail(
+        diag, WPK_ERANGE, "element %lld of %s is %lld, which is no index from %lld to %lld",
+        (long long)found, name, (long long)value, (long long)bound->low, (long long)bound->high);
 }

@@ -110,14 +110,14 @@ wpk_err wpk_job_set_until(struct wpk_job *job, const char *until, struct wpk_dia
         }
         double number = strtod(until + length + 1, &end);
         if (end == until + length + 1 || *end != '\0' || !(number > 0) || number > kinds[i].most) {
-            wpk_diag_set(diag, "%s needs a number above 0, up to %g", kinds[i].name, kinds[i].most);
-            return WPK_EINVAL;
+            return wpk_fail(diag, WPK_EINVAL, "%s needs a number above 0, up to %g", kinds[i].name,
+                            kinds[i].most);
         }
         snprintf(job->until, sizeof(job->until), "%s=%.17g", kinds[i].name, number);
         return WPK_OK;
     }
-    wpk_diag_set(diag, "\"%s\" is no end; there are converged, speedup and of_peak", until);
-    return WPK_EINVAL;
+    return wpk_fail(diag, WPK_EINVAL, "\"%s\" is no end; there are converged, speedup and of_peak",
+                    until);
 }
 
 bool wpk_job_option_at(const char *options, int i, char *name, char *value)

@@ -85,18 +85,17 @@ wpk_err wpk_launch_plan_check(const struct wpk_launch_plan *plan, const size_t *
                               struct wpk_diag *diag)
 {
     if (count != plan->argument_count) {
-        wpk_diag_set(diag, "the image has %d arguments, the kernel %d", plan->argument_count,
-                     count);
-        return WPK_EMISMATCH;
+        return wpk_fail(diag, WPK_EMISMATCH, "the image has %d arguments, the kernel %d",
+                        plan->argument_count, count);
     }
     for (int i = 0; i < plan->launch_count; i++) {
         const struct wpk_launch_step *launch = &plan->launch[i];
         for (int p = 0; p < launch->parameter_count; p++) {
             const struct wpk_launch_parameter *at = &plan->parameter[launch->parameter_first + p];
             if (at->tensor >= 0 && at->tensor < count && (size_t)at->value >= bytes[at->tensor]) {
-                wpk_diag_set(diag, "%s takes byte %lld of argument %d, which has %zu bytes",
-                             launch->entry, (long long)at->value, at->tensor, bytes[at->tensor]);
-                return WPK_ERANGE;
+                return wpk_fail(diag, WPK_ERANGE,
+                                "%s takes byte %lld of argument %d, which has %zu bytes",
+                                launch->entry, (long long)at->value, at->tensor, bytes[at->tensor]);
             }
         }
     }

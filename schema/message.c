@@ -413,8 +413,7 @@ static wpk_err split_frame(const char *frame, size_t size, size_t *json_size, st
         *json_size = *json_size << 8 | (unsigned char)frame[i];
     }
     if (*json_size > size - 4) {
-        wpk_diag_set(diag, "the message is shorter than it says");
-        return WPK_EPARSE;
+        return wpk_fail(diag, WPK_EPARSE, "the message is shorter than it says");
     }
     return WPK_OK;
 }
@@ -435,8 +434,7 @@ wpk_err wpk_message_decode(const char *frame, size_t size, struct wpk_message *o
     message.bytes_size = size - 4 - json_size;
     bool carries = message.kind == WPK_MESSAGE_PUT_ARTIFACT || message.kind == WPK_MESSAGE_ARTIFACT;
     if (err == WPK_OK && message.bytes_size > 0 && !carries) {
-        wpk_diag_set(diag, "bytes after a message that carries none");
-        err = WPK_EPARSE;
+        err = wpk_fail(diag, WPK_EPARSE, "bytes after a message that carries none");
     }
     if (err != WPK_OK) {
         wpk_message_fini(&message);

@@ -364,32 +364,29 @@ wpk_err wpk_model_plan_decode(const void *bytes, size_t size, struct wpk_model_p
 
     *out = (struct wpk_model_plan){.threads = 0};
     if (size < sizeof(header) || memcmp(bytes, MAGIC, sizeof(header.magic)) != 0) {
-        wpk_diag_set(diag, "not a model's plan; wpkctl tune MODEL.onnx -o FILE.wpk writes one");
-        return WPK_ECORRUPT;
+        return wpk_fail(diag, WPK_ECORRUPT,
+                        "not a model's plan; wpkctl tune MODEL.onnx -o FILE.wpk writes one");
     }
     memcpy(&header, bytes, sizeof(header));
     if (header.version != WPK_MODEL_PLAN_VERSION) {
-        wpk_diag_set(diag, "a plan of version %u; this is version %d: tune the model again",
-                     header.version, WPK_MODEL_PLAN_VERSION);
-        return WPK_EMISMATCH;
+        return wpk_fail(diag, WPK_EMISMATCH,
+                        "a plan of version %u; this is version %d: tune the model again",
+                        header.version, WPK_MODEL_PLAN_VERSION);
     }
     size_t room = size - sizeof(header);
     if (header.manifest_size > WPK_MODEL_PLAN_MANIFEST_MAX ||
         align(header.manifest_size) + WPK_MODEL_PLAN_SLACK > room ||
         header.data_size != room - align(header.manifest_size) - WPK_MODEL_PLAN_SLACK) {
-        wpk_diag_set(diag, "the plan is cut short, or its header was changed");
-        return WPK_ECORRUPT;
+        return wpk_fail(diag, WPK_ECORRUPT, "the plan is cut short, or its header was changed");
     }
     for (int i = 0; i < WPK_MODEL_PLAN_SLACK; i++) {
         if (text[room - WPK_MODEL_PLAN_SLACK + (size_t)i] != 0) {
-            wpk_diag_set(diag, "the plan's end was changed");
-            return WPK_ECORRUPT;
+            return wpk_fail(diag, WPK_ECORRUPT, "the plan's end was changed");
         }
     }
     wpk_crypto_sha256(text, header.manifest_size, sha256);
     if (memcmp(sha256, header.sha256, sizeof(sha256)) != 0) {
-        wpk_diag_set(diag, "the plan's manifest was changed");
-        return WPK_ECORRUPT;
+        return wpk_fail(diag, WPK_ECORRUPT, "the plan's manifest was changed");
     }
     out->data = text + align(header.manifest_size);
     out->data_size = header.data_size;

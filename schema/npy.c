@@ -174,31 +174,29 @@ wpk_err wpk_npy_decode(const void *bytes, size_t size, struct wpk_npy *out, stru
     struct wpk_npy npy = {.rank = 0};
 
     if (size < MAGIC_SIZE + 4 || memcmp(bytes, magic, MAGIC_SIZE) != 0) {
-        wpk_diag_set(diag, "not a .npy file; numpy.save writes one");
-        return WPK_EPARSE;
+        return wpk_fail(diag, WPK_EPARSE, "not a .npy file; numpy.save writes one");
     }
     uint8_t version = byte[MAGIC_SIZE];
     size_t length_size = version == 1 ? 2 : 4;
     size_t length = 0;
     size_t start = MAGIC_SIZE + 2 + length_size;
     if (version < 1 || version > 2 || byte[MAGIC_SIZE + 1] != 0) {
-        wpk_diag_set(diag, ".npy version %d.%d; versions 1.0 and 2.0 are read", version,
-                     byte[MAGIC_SIZE + 1]);
-        return WPK_EPARSE;
+        return wpk_fail(diag, WPK_EPARSE, ".npy version %d.%d; versions 1.0 and 2.0 are read",
+                        version, byte[MAGIC_SIZE + 1]);
     }
     for (size_t i = 0; i < length_size && MAGIC_SIZE + 2 + i < size; i++) {
         length |= (size_t)byte[MAGIC_SIZE + 2 + i] << (8 * i);
     }
     if (start > size || length > size - start || length > HEADER_SIZE_MAX) {
-        wpk_diag_set(diag, "the file ends within its header; write it again with numpy.save");
-        return WPK_EPARSE;
+        return wpk_fail(diag, WPK_EPARSE,
+                        "the file ends within its header; write it again with numpy.save");
     }
     const char *text = (const char *)bytes + start;
     struct header header = {.at = text, .end = text + length, .out = &npy};
     if (!take_header(&header)) {
-        wpk_diag_set(diag, "the header is not a dictionary of descr, fortran_order and shape; "
-                           "write the file again with numpy.save");
-        return WPK_EPARSE;
+        return wpk_fail(diag, WPK_EPARSE,
+                        "the header is not a dictionary of descr, fortran_order and shape; "
+                        "write the file again with numpy.save");
     }
     npy.data = text + length;
     npy.size = size - start - length;
@@ -298,16 +296,14 @@ wpk_err wpk_npy_read(const struct wpk_npy *npy, const struct wpk_tensor_type *ty
     print_shape(npy->extent, npy->rank, found);
     if (!has_shape(npy, type) || (!is_raw && (!find_dtype(npy->descr, &from, &is_swapped) ||
                                               !can_convert(from, type->dtype)))) {
-        wpk_diag_set(diag, "expected %s (%s) %s, found %s %s", descr, wpk_dtype_name(type->dtype),
-                     wanted, npy->descr, found);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "expected %s (%s) %s, found %s %s", descr,
+                        wpk_dtype_name(type->dtype), wanted, npy->descr, found);
     }
     size_t size = wpk_dtype_size(from);
     if (npy->size != (size_t)count * size) {
-        wpk_diag_set(diag,
-                     "expected %zu bytes of elements, found %zu; write it again with numpy.save",
-                     (size_t)count * size, npy->size);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "expected %zu bytes of elements, found %zu; write it again with numpy.save",
+                        (size_t)count * size, npy->size);
     }
     if (from == type->dtype) {
         reorder(npy, size, is_swapped, out);

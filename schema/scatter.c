@@ -69,10 +69,10 @@ static wpk_err take_index(const struct placing *p, int64_t element, int axis, in
                                        : (int64_t)((const double *)p->indices)[element];
 
     if (index < -extent || index >= extent) {
-        wpk_diag_set(
-            p->diag, "element %lld of its indices is %lld, which is no index from %lld to %lld",
-            (long long)element, (long long)index, (long long)-extent, (long long)extent - 1);
-        return WPK_ERANGE;
+        return wpk_fail(p->diag, WPK_ERANGE,
+                        "element %lld of its indices is %lld, which is no index from %lld to %lld",
+                        (long long)element, (long long)index, (long long)-extent,
+                        (long long)extent - 1);
     }
     *place += (index < 0 ? index + extent : index) * p->stride[axis];
     return WPK_OK;

@@ -14,9 +14,8 @@ wpk_err wpk_candidate_read_head(const struct wpk_space *space, char **rest,
     size_t used = 0;
     const char *version = strtok_r(NULL, " ", rest), *word = strtok_r(NULL, " ", rest);
     if (version == NULL || strcmp(version, wpk_space_version(space)) != 0) {
-        wpk_diag_set(diag, "space version %s, expected %s", version == NULL ? "missing" : version,
-                     wpk_space_version(space));
-        return WPK_EMISMATCH;
+        return wpk_fail(diag, WPK_EMISMATCH, "space version %s, expected %s",
+                        version == NULL ? "missing" : version, wpk_space_version(space));
     }
     algorithm[0] = '\0';
     for (; word != NULL && strncmp(word, name, strlen(name)) == 0 && used < WPK_ALGORITHM_MAX;
@@ -26,8 +25,7 @@ wpk_err wpk_candidate_read_head(const struct wpk_space *space, char **rest,
                                  used > 0 ? " " : "", *value == '\0' ? "" : value + 1);
     }
     if (used == 0 || word == NULL || strncmp(word, last, strlen(last)) != 0) {
-        wpk_diag_set(diag, "expected algorithm=... layout=... behind the version");
-        return WPK_EPARSE;
+        return wpk_fail(diag, WPK_EPARSE, "expected algorithm=... layout=... behind the version");
     }
     *layout = word + strlen(last);
     return WPK_OK;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/candidate_nest.h"
 
-#include "nest/output.h"
 #include "nest/reach.h"
 #include "search/space_kind.h"
 

@@ -98,8 +98,7 @@ static wpk_err decode_gene(const struct wpk_variant *variant, char *word, struct
 {
     char *equals = strchr(word, '=');
     if (equals == NULL) {
-        wpk_diag_set(diag, "expected gene=value, not '%s'", word);
-        return WPK_EPARSE;
+        return wpk_fail(diag, WPK_EPARSE, "expected gene=value, not '%s'", word);
     }
     *equals = '\0';
     for (int i = 0; i < variant->gene_count; i++) {
@@ -112,15 +111,13 @@ static wpk_err decode_gene(const struct wpk_variant *variant, char *word, struct
             choice = wpk_gene_find(&variant->genes[i], 1);
         }
         if (choice < 0) {
-            wpk_diag_set(diag, "gene %s has no value %s", word, equals + 1);
-            return WPK_ENOENT;
+            return wpk_fail(diag, WPK_ENOENT, "gene %s has no value %s", word, equals + 1);
         }
         out->gene[i] = (uint8_t)choice;
         given[i] = true;
         return WPK_OK;
     }
-    wpk_diag_set(diag, "algorithm %s has no gene %s", variant->algorithm, word);
-    return WPK_ENOENT;
+    return wpk_fail(diag, WPK_ENOENT, "algorithm %s has no gene %s", variant->algorithm, word);
 }
 
 static wpk_err decode_head(const struct wpk_space *space, char **rest, struct wpk_candidate *out,
@@ -149,8 +146,8 @@ wpk_err wpk_candidate_decode(const struct wpk_space *space, const char *text,
     struct wpk_candidate decoded = {0};
     char *rest = copy;
     if (strlen(text) >= sizeof(copy)) {
-        wpk_diag_set(diag, "a candidate of more than %d characters", WPK_CANDIDATE_TEXT_MAX - 1);
-        return WPK_ERANGE;
+        return wpk_fail(diag, WPK_ERANGE, "a candidate of more than %d characters",
+                        WPK_CANDIDATE_TEXT_MAX - 1);
     }
     snprintf(copy, sizeof(copy), "%s", text);
     wpk_err err = decode_head(space, &rest, &decoded, diag);
@@ -163,8 +160,7 @@ wpk_err wpk_candidate_decode(const struct wpk_space *space, const char *text,
         if (choice >= 0) {
             decoded.gene[i] = (uint8_t)choice;
         } else if (!given[i] && variant->genes[i].choice_count > 0) {
-            wpk_diag_set(diag, "gene %s is missing", variant->genes[i].name);
-            err = WPK_EPARSE;
+            err = wpk_fail(diag, WPK_EPARSE, "gene %s is missing", variant->genes[i].name);
         }
     }
     if (err == WPK_OK) {

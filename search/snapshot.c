@@ -87,14 +87,12 @@ wpk_err wpk_snapshot_open(struct wpk_snapshot_reader *reader, const char *text, 
     char id[2 * SPACE_ID_SIZE + 1];
     size_t version_length = strlen(version);
     if (strncmp(text, version, version_length) != 0 || text[version_length] != ' ') {
-        wpk_diag_set(diag, "the snapshot is not of version %s", version);
-        return WPK_EMISMATCH;
+        return wpk_fail(diag, WPK_EMISMATCH, "the snapshot is not of version %s", version);
     }
     identify_space(space, id);
     const char *at = text + version_length + 1;
     if (strncmp(at, id, strlen(id)) != 0) {
-        wpk_diag_set(diag, "the snapshot is of another space");
-        return WPK_EMISMATCH;
+        return wpk_fail(diag, WPK_EMISMATCH, "the snapshot is of another space");
     }
     *reader = (struct wpk_snapshot_reader){.at = at + strlen(id), .space = space};
     return WPK_OK;

@@ -125,11 +125,10 @@ static wpk_err derive_variants(struct wpk_space *space, struct wpk_diag *diag)
         err = (err == WPK_EUNSUPPORTED || err == WPK_ENOSPC) && written == 0 ? WPK_OK : err;
     }
     if (err == WPK_ENOSPC) {
-        wpk_diag_set(diag,
-                     "this program is too large for a space: it has more than %d loop nests, %d "
-                     "stages in one of them, or %d genes",
-                     WPK_GROUPS_MAX, WPK_MEMBERS_MAX, WPK_GENES_MAX - 1);
-        err = WPK_EUNSUPPORTED;
+        err = wpk_fail(diag, WPK_EUNSUPPORTED,
+                       "this program is too large for a space: it has more than %d loop nests, %d "
+                       "stages in one of them, or %d genes",
+                       WPK_GROUPS_MAX, WPK_MEMBERS_MAX, WPK_GENES_MAX - 1);
     } else if (err == WPK_EUNSUPPORTED) {
         wpk_diag_set(diag, "no implementation can be derived for this program");
     }
@@ -146,12 +145,12 @@ wpk_err wpk_space_derive(const struct wpk_program *program, const struct wpk_spa
         out->options.target.rules = wpk_target_rules_find(&options->device);
     }
     if (out->options.target.rules == NULL) {
-        wpk_diag_set(diag, "there are no rules for devices of the kind %s", options->device.kind);
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "there are no rules for devices of the kind %s",
+                        options->device.kind);
     }
     if (strcmp(out->options.target.rules->kind, "cuda") == 0 && wpk_program_gathers(program)) {
-        wpk_diag_set(diag, "an index that is data is read on CPUs alone so far");
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED,
+                        "an index that is data is read on CPUs alone so far");
     }
     out->options.back_ends &= wpk_back_ends_of(out->options.target.rules->kind);
     out->options.target.rules->describe(&options->device, &out->options.target.machine);

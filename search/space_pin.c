@@ -236,8 +236,7 @@ wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *val
         size_t end = strcspn(at, "+");
         snprintf(word, sizeof(word), "%.*s", (int)end, at);
         if (!has_word(choices, word)) {
-            wpk_diag_set(diag, "%s cannot be %s here, but: %s", name, word, choices);
-            return WPK_ENOENT;
+            return wpk_fail(diag, WPK_ENOENT, "%s cannot be %s here, but: %s", name, word, choices);
         }
         if (at[end] == '\0') {
             break;

@@ -44,8 +44,7 @@ wpk_err wpk_space_fits(const struct wpk_space *space, const char *candidate,
     }
     const char *why = broken_rule(space, &read);
     if (why != NULL) {
-        wpk_diag_set(diag, "%s", why);
-        return WPK_EMISMATCH;
+        return wpk_fail(diag, WPK_EMISMATCH, "%s", why);
     }
     if (out != NULL) {
         *out = read;

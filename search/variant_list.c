@@ -246,14 +246,14 @@ static int find_idle(const struct wpk_program *program)
 wpk_err wpk_variants_check(const struct wpk_program *program, struct wpk_diag *diag)
 {
     if (!wpk_program_loads_fit(program)) {
-        wpk_diag_set(diag, "a stage of this program reads tensors in more than %d places",
-                     WPK_LOADS_MAX);
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED,
+                        "a stage of this program reads tensors in more than %d places",
+                        WPK_LOADS_MAX);
     }
     int idle = find_idle(program);
     if (idle >= 0) {
-        wpk_diag_set(diag, "the output does not depend on %s", program->tensors[idle].name);
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "the output does not depend on %s",
+                        program->tensors[idle].name);
     }
     return WPK_OK;
 }

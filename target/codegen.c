@@ -52,8 +52,7 @@ static wpk_err find_cuda(char version[WPK_CODEGEN_VERSION_MAX], struct wpk_diag 
 static wpk_err find_halide_cuda(char version[WPK_CODEGEN_VERSION_MAX], struct wpk_diag *diag)
 {
     if (wpk_cuda_ptxas_find() == NULL) {
-        wpk_diag_set(diag, "no ptxas: run make setup-gpu");
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT, "no ptxas: run make setup-gpu");
     }
     return find_halide(version, diag);
 }

@@ -168,8 +168,7 @@ wpk_err wpk_lower(const struct wpk_space *space, const struct wpk_candidate *can
     const struct wpk_variant *variant = &space->variants[candidate->variant];
     memset(out, 0, sizeof(*out));
     if (!wpk_space_is_legal(space, candidate)) {
-        wpk_diag_set(diag, "the candidate breaks a rule of its space");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "the candidate breaks a rule of its space");
     }
     struct wpk_nest *nest = calloc(1, sizeof(*nest));
     if (nest == NULL) {

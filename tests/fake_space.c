@@ -133,8 +133,7 @@ wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *val
 {
     (void)space;
     (void)value;
-    wpk_diag_set(diag, "no gene %s", name);
-    return WPK_ENOENT;
+    return wpk_fail(diag, WPK_ENOENT, "no gene %s", name);
 }
 
 /* Keep all variants: this space has no estimate of errors. */

@@ -77,14 +77,13 @@ wpk_err wpk_roles_parse(const char *text, unsigned *out, struct wpk_diag *diag)
             i++;
         }
         if (i == ROLE_COUNT) {
-            wpk_diag_set(diag, "there is no role \"%.*s\"", (int)(size < 64 ? size : 64), text);
-            return WPK_EPARSE;
+            return wpk_fail(diag, WPK_EPARSE, "there is no role \"%.*s\"",
+                            (int)(size < 64 ? size : 64), text);
         }
         roles |= role_names[i].bit;
         text += size;
         if (*text == ',' && *++text == '\0') {
-            wpk_diag_set(diag, "the list of roles ends in a comma");
-            return WPK_EPARSE;
+            return wpk_fail(diag, WPK_EPARSE, "the list of roles ends in a comma");
         }
     }
     *out = roles;
@@ -217,8 +216,7 @@ wpk_err wpk_auth_check(struct wpk_auth *auth, const char *secret, uint64_t wall_
     size_t size = strnlen(secret, WPK_AUTH_SECRET_MAX + 1);
     if (size == 0 || size > WPK_AUTH_SECRET_MAX) {
         count_denial("unknown");
-        wpk_diag_set(diag, "that is no token");
-        return WPK_EACCES;
+        return wpk_fail(diag, WPK_EACCES, "that is no token");
     }
     wpk_crypto_sha256(secret, size, hash);
     pthread_rwlock_rdlock(&auth->lock);

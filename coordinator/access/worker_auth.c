@@ -7,8 +7,8 @@ wpk_err wpk_worker_auth_check(struct wpk_auth *auth, const struct wpk_hello *hel
 {
     *identity = (struct wpk_identity){.roles = 0};
     if (hello->token[0] == '\0') {
-        wpk_diag_set(diag, "a worker needs a token here: --token-file, and a version that has it");
-        return WPK_EACCES;
+        return wpk_fail(diag, WPK_EACCES,
+                        "a worker needs a token here: --token-file, and a version that has it");
     }
     wpk_err err = wpk_auth_check(auth, hello->token, wall_ns, identity, diag);
     if (err != WPK_OK) {

@@ -165,8 +165,7 @@ static bool knows_parameter(struct wpk_call *call, const struct route *route, co
     }
     snprintf(detail, sizeof detail, "%s takes no parameter '%.100s'%s", route->path, name,
              wpk_suggest_text(&suggest));
-    wpk_call_problem(call, 400, WPK_EINVAL, name, detail);
-    return false;
+    return wpk_call_problem(call, 400, WPK_EINVAL, name, detail);
 }
 
 static bool knows_query(struct wpk_call *call, const struct route *route)
@@ -191,10 +190,9 @@ static bool admit(struct wpk_call *call, const struct route *route)
     bool is_form = route->serve == wpk_api_sign_in;
     const char *type = is_form ? "application/x-www-form-urlencoded" : "application/json";
     if (call->request->body_size > 0 && !is_type(call->request->content_type, type)) {
-        wpk_call_problem(call, 415, WPK_EUNSUPPORTED, "",
-                         is_form ? "the body has to be a form"
-                                 : "the body has to be application/json");
-        return false;
+        return wpk_call_problem(call, 415, WPK_EUNSUPPORTED, "",
+                                is_form ? "the body has to be a form"
+                                        : "the body has to be application/json");
     }
     return true;
 }

@@ -13,13 +13,13 @@
 
 /* ---- answers */
 
-void wpk_call_problem(struct wpk_call *call, int status, wpk_err err, const char *field,
+bool wpk_call_problem(struct wpk_call *call, int status, wpk_err err, const char *field,
                       const char *text)
 {
     struct wpk_diag diag = {0};
     wpk_diag_set(&diag, "%s", text);
     snprintf(diag.field, sizeof diag.field, "%s", field);
-    wpk_api_problem(call->answer, status, err, &diag);
+    return wpk_api_problem(call->answer, status, err, &diag);
 }
 
 int wpk_api_status(wpk_err err)
@@ -122,8 +122,7 @@ bool wpk_call_number(struct wpk_call *call, const char *name, uint64_t fallback,
     char detail[128];
     snprintf(detail, sizeof detail, "%s has to be a number from %llu to %llu", name,
              (unsigned long long)min, (unsigned long long)max);
-    wpk_call_problem(call, 422, WPK_ERANGE, name, detail);
-    return false;
+    return wpk_call_problem(call, 422, WPK_ERANGE, name, detail);
 }
 
 bool wpk_call_page_size(struct wpk_call *call, int *out)

@@ -16,7 +16,8 @@ struct wpk_call {
 
 /* ---- answering */
 
-void wpk_call_problem(struct wpk_call *call, int status, wpk_err err, const char *field,
+/* Answer with a problem document. Returns false, for the caller to return. */
+bool wpk_call_problem(struct wpk_call *call, int status, wpk_err err, const char *field,
                       const char *text);
 /* Answer with the document of `w`, which is taken. */
 void wpk_call_json(struct wpk_call *call, struct wpk_json_writer *w);
@@ -85,7 +86,8 @@ bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *k
     X(get_metrics)                                                                                 \
     X(get_signing_key)                                                                             \
     X(get_demand)                                                                                  \
-    X(post_job) X(list_jobs) X(get_job) X(cancel_job) X(pause_job) X(resume_job) X(list_trials)    \
+    X(post_job)                                                                                    \
+    X(list_jobs) X(get_job) X(cancel_job) X(pause_job) X(resume_job) X(list_trials)                \
         X(list_workers) X(drain_worker) X(quarantine_worker) X(resume_worker) X(list_devices)      \
             X(list_kernels) X(get_kernel) X(get_manifest) X(list_kernel_history) X(lookup_kernel)  \
                 X(choose_kernel) X(pin_kernel) X(unpin_kernel) X(revoke_kernel)                    \

@@ -235,8 +235,7 @@ static wpk_err check_operator(const struct wpk_choice *choice, struct wpk_diag *
         wpk_program_fini(&program);
     }
     if (err == WPK_OK && strcmp(fingerprint.exact, choice->fingerprint) != 0) {
-        wpk_diag_set(diag, "with these names it is another operator");
-        err = WPK_EINVAL;
+        err = wpk_fail(diag, WPK_EINVAL, "with these names it is another operator");
     }
     return err;
 }
@@ -247,8 +246,7 @@ static wpk_err write_operator(struct choosing *c, struct wpk_diag *diag)
     struct wpk_buf text = {0};
     wpk_err err = program != NULL ? wpk_program_copy(&c->program, program) : WPK_ENOMEM;
     if (err == WPK_OK && !rename_tensors(&c->choice, program)) {
-        wpk_diag_set(diag, "name each tensor of the kernel's operator once");
-        err = WPK_EINVAL;
+        err = wpk_fail(diag, WPK_EINVAL, "name each tensor of the kernel's operator once");
     }
     if (err == WPK_OK) {
         err = wpk_program_print(program, &text);
@@ -316,8 +314,8 @@ static wpk_err add_plain(struct choosing *c, struct wpk_diag *diag)
     int written =
         snprintf(entry->file, sizeof entry->file, "%.*s.plain%s", (int)size, c->file, end);
     if (written >= (int)sizeof entry->file) {
-        wpk_diag_set(diag, "file: %zu bytes leave no room for the plain kernel's name", size);
-        return WPK_ERANGE;
+        return wpk_fail(diag, WPK_ERANGE,
+                        "file: %zu bytes leave no room for the plain kernel's name", size);
     }
     entry->kind = WPK_CHOICE_PLAIN;
     memcpy(entry->sha256, c->facts.plain_sha256, sizeof entry->sha256);
@@ -350,14 +348,14 @@ static wpk_err make_chain(struct choosing *c, struct wpk_diag *diag)
     wpk_err err = add_plain(c, diag);
     bool narrow = c->choice.accuracy.times_direct < c->facts.accuracy.times_direct;
     if (err == WPK_OK && c->choice.chain_count == 0 && narrow) {
-        wpk_diag_set(diag, "accuracy: no implementation of this kernel's operator is known to be "
-                           "in the class; tune it for that class");
-        return WPK_EMISMATCH;
+        return wpk_fail(diag, WPK_EMISMATCH,
+                        "accuracy: no implementation of this kernel's operator is known to be "
+                        "in the class; tune it for that class");
     }
     if (err == WPK_OK && c->choice.chain_count == 0) {
-        wpk_diag_set(diag, "there is nothing to run: no generated kernel was kept, the vendor's "
-                           "recipe is not on record, and there is no plain kernel; tune it again");
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT,
+                        "there is nothing to run: no generated kernel was kept, the vendor's "
+                        "recipe is not on record, and there is no plain kernel; tune it again");
     }
     return err;
 }
@@ -381,14 +379,12 @@ static bool read_kernel(struct wpk_call *call, struct choosing *c, uint64_t id)
     struct wpk_diag diag = {0};
     struct wpk_store *store = call->api->store;
     if (!wpk_history_read_kernel(store, id, keep_row, c)) {
-        wpk_call_problem(call, 404, WPK_ENOENT, "",
-                         "no such kernel; the list of kernels has their ids");
-        return false;
+        return wpk_call_problem(call, 404, WPK_ENOENT, "",
+                                "no such kernel; the list of kernels has their ids");
     }
     if (c->revoked) {
-        wpk_call_problem(call, 410, WPK_ENOENT, "",
-                         "the kernel was revoked; look its operator up again for another");
-        return false;
+        return wpk_call_problem(call, 410, WPK_ENOENT, "",
+                                "the kernel was revoked; look its operator up again for another");
     }
     wpk_err err = wpk_buf_status(&c->document);
     if (err == WPK_OK) {
@@ -411,8 +407,7 @@ static bool read_kernel(struct wpk_call *call, struct choosing *c, uint64_t id)
     keep_whole(call, c->facts.plain_sha256);
     c->plain_lost = c->plain_lost && c->facts.plain_sha256[0] == '\0';
     if (err != WPK_OK) {
-        wpk_api_problem(call->answer, 500, err, &diag);
-        return false;
+        return wpk_api_problem(call->answer, 500, err, &diag);
     }
     c->choice.accuracy = c->classed ? c->choice.accuracy : c->facts.accuracy;
     c->choice.conditions = c->facts.conditions;

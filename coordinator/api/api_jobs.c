@@ -23,9 +23,8 @@ static bool may_change(struct wpk_call *call, const char *owner)
     if ((identity->roles & WPK_ROLE_ADMIN) != 0 || strcmp(identity->owner, owner) == 0) {
         return true;
     }
-    wpk_call_problem(call, 403, WPK_EACCES, "",
-                     "the job belongs to somebody else; its owner or an admin may do this");
-    return false;
+    return wpk_call_problem(call, 403, WPK_EACCES, "",
+                            "the job belongs to somebody else; its owner or an admin may do this");
 }
 
 /* ---- submitting */
@@ -143,8 +142,7 @@ static bool was_read(struct wpk_call *call)
     if (err == WPK_OK) {
         return true;
     }
-    wpk_api_problem(call->answer, 507, err, &diag);
-    return false;
+    return wpk_api_problem(call->answer, 507, err, &diag);
 }
 
 /* True if the job is stored. Making it again would fail, and with it all that is written in the
@@ -179,8 +177,7 @@ bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *k
     bool again = true;
     wpk_err err = wpk_executor_degraded(call->api->executor, &diag);
     if (err != WPK_OK) {
-        wpk_api_problem(call->answer, 507, err, &diag);
-        return false;
+        return wpk_api_problem(call->answer, 507, err, &diag);
     }
     const struct wpk_job_entry *live = wpk_job_find_same(call->api->coordinator, *job);
     if (live != NULL) {
@@ -420,8 +417,7 @@ static bool get_state(struct wpk_call *call, const char **out)
         }
         snprintf(detail + used, sizeof detail - used, "%s %s", i > 0 ? "," : "", name);
     }
-    wpk_call_problem(call, 422, WPK_EINVAL, "state", detail);
-    return false;
+    return wpk_call_problem(call, 422, WPK_EINVAL, "state", detail);
 }
 
 void wpk_api_list_jobs(struct wpk_call *call)

@@ -3,6 +3,7 @@
 #include "common/crypto.h"
 #include "coordinator/api/api_call.h"
 #include "coordinator/api/api_lookup.h"
+#include "coordinator/store/artifact.h"
 #include "coordinator/store/document.h"
 #include "coordinator/store/history.h"
 #include "coordinator/store/history_job.h"
@@ -98,8 +99,7 @@ static bool get_hash(struct wpk_call *call, const char *name, const char **out)
     if (text == NULL || wpk_crypto_hex_valid(text, WPK_SHA256_SIZE)) {
         return true;
     }
-    wpk_call_problem(call, 422, WPK_EINVAL, name, "not a SHA-256 in lower-case hexadecimal");
-    return false;
+    return wpk_call_problem(call, 422, WPK_EINVAL, name, "not a SHA-256 in lower-case hexadecimal");
 }
 
 /* A fingerprint, or at least PREFIX_MIN digits of one; false after answering with a problem. */
@@ -113,9 +113,8 @@ static bool get_fingerprint(struct wpk_call *call, const char **out)
          strspn(text, "0123456789abcdef") == size)) {
         return true;
     }
-    wpk_call_problem(call, 422, WPK_EINVAL, "fingerprint",
-                     "not 8 to 64 digits of a fingerprint, in lower-case hexadecimal");
-    return false;
+    return wpk_call_problem(call, 422, WPK_EINVAL, "fingerprint",
+                            "not 8 to 64 digits of a fingerprint, in lower-case hexadecimal");
 }
 
 /* The class and the conditions; false after answering with a problem. */
@@ -130,13 +129,11 @@ static bool get_accuracy(struct wpk_call *call, struct filter *out)
     out->conditions = WPK_CONDITIONS_WARM;
     wpk_err err = accuracy != NULL ? wpk_accuracy_parse(accuracy, &out->accuracy, &diag) : WPK_OK;
     if (err != WPK_OK) {
-        wpk_call_problem(call, 422, err, "accuracy", diag.text);
-        return false;
+        return wpk_call_problem(call, 422, err, "accuracy", diag.text);
     }
     if (conditions != NULL && wpk_conditions_parse(conditions, &out->conditions) != WPK_OK) {
-        wpk_call_problem(call, 422, WPK_EINVAL, "conditions",
-                         "conditions are \"warm\", \"cold-constants\" or \"cold\"");
-        return false;
+        return wpk_call_problem(call, 422, WPK_EINVAL, "conditions",
+                                "conditions are \"warm\", \"cold-constants\" or \"cold\"");
     }
     return true;
 }
@@ -149,8 +146,8 @@ static bool get_filter(struct wpk_call *call, struct filter *out)
     out->provider = wpk_call_get(call, "provider");
     if (wpk_http_query(call->request, "layouts") != NULL && strcmp(out->layouts, "fixed") != 0 &&
         strcmp(out->layouts, "any") != 0) {
-        wpk_call_problem(call, 422, WPK_EINVAL, "layouts", "layouts are \"fixed\" or \"any\"");
-        return false;
+        return wpk_call_problem(call, 422, WPK_EINVAL, "layouts",
+                                "layouts are \"fixed\" or \"any\"");
     }
     return get_accuracy(call, out) && get_fingerprint(call, &out->fingerprint) &&
            get_hash(call, "family", &out->family) &&
@@ -220,9 +217,8 @@ bool wpk_call_kernel_id(struct wpk_call *call, uint64_t *out)
         *out = strtoull(digits, NULL, 10);
         return true;
     }
-    wpk_call_problem(call, 404, WPK_ENOENT, "",
-                     "no such kernel; the list of kernels has their ids");
-    return false;
+    return wpk_call_problem(call, 404, WPK_ENOENT, "",
+                            "no such kernel; the list of kernels has their ids");
 }
 
 static void append_row(void *user, const struct wpk_kernel_row *row)
@@ -328,9 +324,8 @@ static bool find_op(struct wpk_call *call, const char *const *names, uint32_t co
         }
     }
     if (op != NULL && *out < 0) {
-        wpk_call_problem(call, 422, WPK_ENOENT, "op",
-                         "the job has no such operator; its ops have their names");
-        return false;
+        return wpk_call_problem(call, 422, WPK_ENOENT, "op",
+                                "the job has no such operator; its ops have their names");
     }
     return true;
 }
@@ -347,9 +342,8 @@ static bool get_place(struct wpk_call *call, struct wpk_history_place *place)
     long long index;
     char rest;
     if (sscanf(text, "%u.%lld%c", &position, &index, &rest) != 2 || index < 0) {
-        wpk_call_problem(call, 422, WPK_EINVAL, "page_token",
-                         "not a token that a page gave out; begin without one");
-        return false;
+        return wpk_call_problem(call, 422, WPK_EINVAL, "page_token",
+                                "not a token that a page gave out; begin without one");
     }
     *place = (struct wpk_history_place){.position = position, .index = index};
     return true;
@@ -383,4 +377,30 @@ void wpk_api_list_trials(struct wpk_call *call)
         wpk_call_json(call, w);
     }
     wpk_arena_fini(&arena);
+}
+
+void wpk_api_get_artifact(struct wpk_call *call)
+{
+    struct wpk_diag diag = {0};
+    if (!wpk_crypto_hex_valid(call->name, WPK_SHA256_SIZE)) {
+        wpk_call_problem(call, 404, WPK_ENOENT, "sha256",
+                         "not a SHA-256 in lower-case hexadecimal");
+        return;
+    }
+    if (wpk_history_artifact_revoked(call->api->store, call->name)) {
+        wpk_call_problem(
+            call, 410, WPK_ENOENT, "",
+            "the kernel that it is was revoked; look its operator up again for another");
+        return;
+    }
+    wpk_err err = wpk_artifact_get(call->api->data_dir, call->name, &call->answer->body, &diag);
+    if (err != WPK_OK) {
+        /* Other failures name paths of this machine. */
+        wpk_api_problem(call->answer, err == WPK_ENOENT ? 404 : 500, err,
+                        err == WPK_ECORRUPT ? &diag : NULL);
+        return;
+    }
+    call->answer->status = 200;
+    call->answer->content_type = "application/octet-stream";
+    snprintf(call->answer->etag, sizeof call->answer->etag, "\"%s\"", call->name);
 }

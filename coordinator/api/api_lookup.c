@@ -161,8 +161,7 @@ bool wpk_lookup_answer(struct wpk_call *call, const struct wpk_index_version *ve
 {
     struct wpk_match match;
     if (!fill_device(version, lookup)) {
-        wpk_call_problem(call, 422, WPK_EINVAL, "device", several);
-        return false;
+        return wpk_call_problem(call, 422, WPK_EINVAL, "device", several);
     }
     wpk_lookup_find(version, lookup, &match);
     count_match(&match);
@@ -173,8 +172,8 @@ bool wpk_lookup_answer(struct wpk_call *call, const struct wpk_index_version *ve
 bool wpk_call_index(struct wpk_call *call)
 {
     if (call->api->index == NULL) {
-        wpk_call_problem(call, 503, WPK_EBUSY, "", "there is no index here; ask again later");
-        return false;
+        return wpk_call_problem(call, 503, WPK_EBUSY, "",
+                                "there is no index here; ask again later");
     }
     return true;
 }
@@ -404,8 +403,7 @@ static wpk_err append_found(struct batch *batch, struct item *item, struct wpk_m
     struct wpk_call *call = batch->call;
     if (!fill_device(batch->version, &item->lookup)) {
         snprintf(diag->field, sizeof diag->field, "device");
-        wpk_diag_set(diag, "%s", several);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "%s", several);
     }
     wpk_lookup_find(batch->version, &item->lookup, match);
     wpk_buf_append_text(&call->answer->body, batch->number > 0 ? "," : "");
@@ -428,8 +426,7 @@ static bool append_item(struct batch *batch, struct wpk_json_reader *r, struct w
     item_fini(&item);
     if (err != WPK_OK) {
         locate_item(diag, batch->number);
-        wpk_api_problem(batch->call->answer, wpk_api_status(err), err, diag);
-        return false;
+        return wpk_api_problem(batch->call->answer, wpk_api_status(err), err, diag);
     }
     count_match(&match);
     batch->number++;

@@ -115,8 +115,7 @@ static bool prepare_job(struct wpk_tuning_job *job, struct wpk_call *call)
     struct wpk_diag diag = {0};
     wpk_err err = wpk_submission_make(&job->asked, &job->entry, &diag);
     if (err != WPK_OK) {
-        wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
-        return false;
+        return wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
     }
     wpk_call_own_job(call, job->entry);
     return true;

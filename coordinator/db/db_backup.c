@@ -91,8 +91,8 @@ wpk_err wpk_db_back_up(const struct wpk_db_options *options, struct wpk_db_repor
     int64_t artifacts = 0;
     snprintf(partial, sizeof partial, "%s.partial", options->file);
     if (access(options->file, F_OK) == 0) {
-        wpk_diag_set(diag, "%s is there already; name a directory that is not", options->file);
-        return WPK_EEXIST;
+        return wpk_fail(diag, WPK_EEXIST, "%s is there already; name a directory that is not",
+                        options->file);
     }
     wpk_err err = make_private(partial, diag);
     if (err != WPK_OK) {
@@ -179,10 +179,10 @@ wpk_err wpk_db_restore(const struct wpk_db_options *options, struct wpk_db_repor
 {
     int lock = -1;
     if (!wpk_db_exists(options->file, DATABASE)) {
-        wpk_diag_set(diag,
-                     "%s is no backup: there is no " DATABASE " in it; wpkctl db backup makes one",
-                     options->file);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "%s is no backup: there is no " DATABASE
+                        " in it; wpkctl db backup makes one",
+                        options->file);
     }
     wpk_err err = wpk_lock_take(options->data_dir, &lock, diag);
     if (err != WPK_OK) {

@@ -144,10 +144,9 @@ wpk_err wpk_db_check(const struct wpk_db_options *options, struct wpk_db_report 
     err = wpk_store_take_status(store, diag);
     wpk_store_close(store);
     if (err == WPK_OK && report->found_count > 0) {
-        wpk_diag_set(diag, "%s: %lld finding%s; wpkctl db restore puts a backup in its place",
-                     options->data_dir, (long long)report->found_count,
-                     report->found_count == 1 ? "" : "s");
-        err = WPK_ECORRUPT;
+        err = wpk_fail(
+            diag, WPK_ECORRUPT, "%s: %lld finding%s; wpkctl db restore puts a backup in its place",
+            options->data_dir, (long long)report->found_count, report->found_count == 1 ? "" : "s");
     }
     return err;
 }

@@ -104,21 +104,20 @@ static wpk_err check_seal(FILE *file, off_t size, struct wpk_diag *diag)
     rewind(file);
     if (fread(magic, 1, sizeof magic, file) != sizeof magic ||
         memcmp(magic, MAGIC, sizeof magic) != 0) {
-        wpk_diag_set(diag, "this is no export of Woodpecker; wpkctl export FILE writes one");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "this is no export of Woodpecker; wpkctl export FILE writes one");
     }
     size -= (off_t)SEAL_SIZE;
     if (size <= 0 || fseeko(file, size, SEEK_SET) != 0 ||
         fread(seal, 1, SEAL_SIZE, file) != SEAL_SIZE || memcmp(seal, SEAL, sizeof SEAL - 1) != 0) {
-        wpk_diag_set(diag, "the file is cut off, or something follows its end; export it again");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "the file is cut off, or something follows its end; export it again");
     }
     if (!hash_start(file, size, hex)) {
         return WPK_EIO;
     }
     if (memcmp(seal + sizeof SEAL - 1, hex, sizeof hex - 1) != 0) {
-        wpk_diag_set(diag, "the file was changed on its way; export it again");
-        return WPK_ECORRUPT;
+        return wpk_fail(diag, WPK_ECORRUPT, "the file was changed on its way; export it again");
     }
     return ftruncate(fileno(file), size) == 0 ? WPK_OK : WPK_EIO;
 }

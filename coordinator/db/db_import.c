@@ -244,11 +244,11 @@ static wpk_err check_tables(struct wpk_store *store, struct wpk_diag *diag)
     int64_t version = 0, strange = 0;
     wpk_err err = wpk_store_read_int(store, "PRAGMA given.user_version", &version, diag);
     if (err == WPK_OK && version != WPK_STORE_VERSION) {
-        wpk_diag_set(diag,
-                     "the file has version %lld, this wpkd reads %d only; export it with the same "
-                     "wpkctl",
-                     (long long)version, WPK_STORE_VERSION);
-        return WPK_EMISMATCH;
+        return wpk_fail(
+            diag, WPK_EMISMATCH,
+            "the file has version %lld, this wpkd reads %d only; export it with the same "
+            "wpkctl",
+            (long long)version, WPK_STORE_VERSION);
     }
     if (err == WPK_OK) {
         err = wpk_store_read_int(
@@ -263,8 +263,7 @@ static wpk_err check_tables(struct wpk_store *store, struct wpk_diag *diag)
     }
     if (err == WPK_ECORRUPT || strange > 0) {
         *diag = (struct wpk_diag){0};
-        wpk_diag_set(diag, "the file is damaged; export it again");
-        return WPK_ECORRUPT;
+        return wpk_fail(diag, WPK_ECORRUPT, "the file is damaged; export it again");
     }
     return err;
 }
@@ -290,9 +289,9 @@ static wpk_err take_hints(struct import *i, const struct wpk_buf *text, struct w
     if (err != WPK_OK || !wpk_json_has(r, "hints")) {
         wpk_json_close(r);
         *diag = (struct wpk_diag){0};
-        wpk_diag_set(diag, "this is no export of Woodpecker, or one of an older wpkd; "
-                           "wpkctl export FILE writes one");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "this is no export of Woodpecker, or one of an older wpkd; "
+                        "wpkctl export FILE writes one");
     }
     wpk_json_enter_array(r, "hints");
     while (wpk_json_next(r)) {

@@ -193,9 +193,9 @@ wpk_err wpk_db_prune(const struct wpk_db_options *options, struct wpk_db_report 
     char path[4096];
     snprintf(path, sizeof path, "%s/history.db", options->data_dir);
     if (access(path, F_OK) != 0) {
-        wpk_diag_set(diag, "there is no history in %s; name its directory with --data",
-                     options->data_dir);
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT,
+                        "there is no history in %s; name its directory with --data",
+                        options->data_dir);
     }
     wpk_err err = wpk_lock_take(options->data_dir, &lock, diag);
     if (err == WPK_OK) {

@@ -196,8 +196,8 @@ static wpk_err start_thread(struct wpk_file_pool *pool, struct wpk_diag *diag)
     worker->pool = pool;
     int code = pthread_create(&worker->thread, NULL, run_thread, worker);
     if (code != 0) {
-        wpk_diag_set(diag, "no thread for artifacts: %s%s", strerror(code), wpk_fs_advice(code));
-        return WPK_ESYSTEM;
+        return wpk_fail(diag, WPK_ESYSTEM, "no thread for artifacts: %s%s", strerror(code),
+                        wpk_fs_advice(code));
     }
     pool->worker_count++;
     return WPK_OK;

@@ -289,9 +289,9 @@ static wpk_err read_prior(struct wpk_search_actor *actor, const struct wpk_searc
                           const struct wpk_history_log *log, struct wpk_diag *diag)
 {
     if (log->prior.size == 0) {
-        wpk_diag_set(diag, "the prior %s is gone; submit the job again with its file",
-                     search->key.prior);
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT,
+                        "the prior %s is gone; submit the job again with its file",
+                        search->key.prior);
     }
     wpk_err err = wpk_prior_decode(wpk_buf_text(&log->prior), &actor->prior, diag);
     return err == WPK_EMISMATCH ? WPK_EUNSUPPORTED : err; /* no other log helps */
@@ -346,9 +346,8 @@ wpk_err wpk_search_actor_new(const struct wpk_search_spec *search,
     actor->kind = wpk_strategy_find(search->key.strategy);
     wpk_err err = WPK_OK;
     if (actor->kind == NULL) {
-        wpk_diag_set(diag, "no strategy \"%s\"; there are: %s", search->key.strategy,
-                     wpk_strategy_names());
-        err = WPK_ENOENT;
+        err = wpk_fail(diag, WPK_ENOENT, "no strategy \"%s\"; there are: %s", search->key.strategy,
+                       wpk_strategy_names());
     }
     if (err == WPK_OK) {
         err = derive(actor, search, diag);

@@ -253,8 +253,8 @@ static wpk_err start_thread(struct wpk_writer *writer, struct wpk_diag *diag)
 {
     int code = pthread_create(&writer->thread, NULL, run_thread, writer);
     if (code != 0) {
-        wpk_diag_set(diag, "no thread for the writer: %s%s", strerror(code), wpk_fs_advice(code));
-        return WPK_ESYSTEM;
+        return wpk_fail(diag, WPK_ESYSTEM, "no thread for the writer: %s%s", strerror(code),
+                        wpk_fs_advice(code));
     }
     writer->running = true;
     return WPK_OK;

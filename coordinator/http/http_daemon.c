@@ -509,14 +509,14 @@ wpk_err wpk_http_daemon_check(struct wpk_diag *diag)
         if (err != WPK_OK) {
             wpk_diag_set(diag, "libmicrohttpd %s cannot be tried", MHD_get_version());
         } else if (taken != (probes[i].fault == NULL)) {
-            wpk_diag_set(diag,
+            err =
+                wpk_fail(diag, WPK_EUNSUPPORTED,
                          "libmicrohttpd %s is not safe behind a proxy: wpkd %s%s; install version"
                          " %x.%x.%x, which this wpkd was built with",
                          MHD_get_version(),
                          taken ? "would take a request with " : "cannot see how a request was sent",
                          taken ? probes[i].fault : "", MHD_VERSION >> 24, MHD_VERSION >> 16 & 0xff,
                          MHD_VERSION >> 8 & 0xff);
-            err = WPK_EUNSUPPORTED;
         }
     }
     return err;

@@ -281,9 +281,8 @@ wpk_err wpk_http_readers_start(struct wpk_http_readers *readers, struct wpk_diag
     while (readers->count < WPK_HTTP_READERS) {
         int code = pthread_create(&readers->threads[readers->count], NULL, run, readers);
         if (code != 0) {
-            wpk_diag_set(diag, "no thread to read requests: %s%s", strerror(code),
-                         wpk_fs_advice(code));
-            return WPK_ESYSTEM;
+            return wpk_fail(diag, WPK_ESYSTEM, "no thread to read requests: %s%s", strerror(code),
+                            wpk_fs_advice(code));
         }
         readers->count++;
     }

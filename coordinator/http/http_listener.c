@@ -51,9 +51,8 @@ static wpk_err listen_unix(struct wpk_http_listener *listener, const char *path,
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof address.sun_path) {
-        wpk_diag_set(diag, "the socket's path is longer than %zu bytes: %s",
-                     sizeof address.sun_path - 1, path);
-        return WPK_ERANGE;
+        return wpk_fail(diag, WPK_ERANGE, "the socket's path is longer than %zu bytes: %s",
+                        sizeof address.sun_path - 1, path);
     }
     wpk_err err = wpk_fs_check_socket(path, diag);
     if (err != WPK_OK) {
@@ -132,8 +131,7 @@ static wpk_err describe(struct wpk_http_listener *listener, struct wpk_diag *dia
         return WPK_OK;
     }
     if (bound.any.sa_family != AF_INET && bound.any.sa_family != AF_INET6) {
-        wpk_diag_set(diag, "the socket is neither a Unix socket nor TCP");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "the socket is neither a Unix socket nor TCP");
     }
     listener->loopback = is_loopback(&bound);
     listener->port = ntohs(bound.any.sa_family == AF_INET ? bound.v4.sin_port : bound.v6.sin6_port);
@@ -150,8 +148,8 @@ static wpk_err listen_tcp(struct wpk_http_listener *listener, const char *text,
     union address address;
     socklen_t size = parse_tcp(text, &address);
     if (size == 0) {
-        wpk_diag_set(diag, "%s is neither unix:PATH nor IPV4:PORT nor [IPV6]:PORT", text);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "%s is neither unix:PATH nor IPV4:PORT nor [IPV6]:PORT",
+                        text);
     }
     listener->fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int on = 1;
@@ -188,8 +186,7 @@ wpk_err wpk_http_listener_adopt(int fd, struct wpk_http_listener *out, struct wp
     int listens = 0;
     socklen_t size = sizeof listens;
     if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) {
-        wpk_diag_set(diag, "descriptor %d is no socket that listens", fd);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "descriptor %d is no socket that listens", fd);
     }
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||

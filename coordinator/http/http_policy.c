@@ -54,9 +54,9 @@ wpk_err wpk_http_policy_set_names(struct wpk_http_policy *policy, const char *co
 {
     for (uint32_t i = 0; i < count; i++) {
         if (i == WPK_HTTP_HOSTS_MAX || strlen(names[i]) >= WPK_HTTP_HOST_SIZE) {
-            wpk_diag_set(diag, "at most %d names of this host are taken, of %d bytes each",
-                         WPK_HTTP_HOSTS_MAX, WPK_HTTP_HOST_SIZE - 1);
-            return WPK_ERANGE;
+            return wpk_fail(diag, WPK_ERANGE,
+                            "at most %d names of this host are taken, of %d bytes each",
+                            WPK_HTTP_HOSTS_MAX, WPK_HTTP_HOST_SIZE - 1);
         }
     }
     pthread_rwlock_wrlock(&policy->names_lock);
@@ -196,7 +196,7 @@ void wpk_api_response(const struct wpk_api_answer *answer, struct wpk_http_respo
     };
 }
 
-void wpk_api_problem(struct wpk_api_answer *answer, int status, wpk_err err,
+bool wpk_api_problem(struct wpk_api_answer *answer, int status, wpk_err err,
                      const struct wpk_diag *diag)
 {
     char type[64];
@@ -227,4 +227,5 @@ void wpk_api_problem(struct wpk_api_answer *answer, int status, wpk_err err,
     wpk_err printed = wpk_json_print(w, false, &answer->body);
     WPK_ASSERT(printed == WPK_OK || printed == WPK_ENOMEM);
     wpk_json_writer_free(w);
+    return false;
 }

@@ -98,8 +98,8 @@ struct wpk_api_answer {
 void wpk_api_answer_fini(struct wpk_api_answer *answer);
 /* Fill the server's response, which borrows from `answer`. */
 void wpk_api_response(const struct wpk_api_answer *answer, struct wpk_http_response *out);
-/* Make the answer a problem document (RFC 9457); `diag` may be NULL. */
-void wpk_api_problem(struct wpk_api_answer *answer, int status, wpk_err err,
+/* Make the answer a problem document (RFC 9457); `diag` may be NULL. Returns false. */
+bool wpk_api_problem(struct wpk_api_answer *answer, int status, wpk_err err,
                      const struct wpk_diag *diag);
 
 #endif

@@ -157,8 +157,8 @@ static wpk_err replace_daemons(struct wpk_http_server *server,
     }
     pthread_mutex_unlock(&server->lock);
     if (wanted > free_count) {
-        wpk_diag_set(diag, "connections still use the certificates before: try in a minute");
-        return WPK_EBUSY;
+        return wpk_fail(diag, WPK_EBUSY,
+                        "connections still use the certificates before: try in a minute");
     }
     return WPK_OK;
 }
@@ -391,9 +391,9 @@ wpk_err wpk_http_server_reload(struct wpk_http_server *server,
     wpk_err err = WPK_OK;
     if (options->listener_count != server->listener_count ||
         options->peer_count > WPK_HTTP_PEERS_MAX) {
-        wpk_diag_set(diag, "listeners do not change without a restart, and peers are at most %d",
-                     WPK_HTTP_PEERS_MAX);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "listeners do not change without a restart, and peers are at most %d",
+                        WPK_HTTP_PEERS_MAX);
     }
     stop_retired(server); /* for their places */
     for (uint32_t i = 0; i < server->listener_count && err == WPK_OK; i++) {

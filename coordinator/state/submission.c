@@ -6,7 +6,7 @@
 #include "ir/cost.h"
 #include "ir/notation/definition.h"
 #include "ir/notation/notation.h"
-#include "nest/output.h"
+#include "nest/reach.h"
 #include "schema/job.h"
 #include "search/back_end.h"
 #include "search/mask.h"
@@ -87,8 +87,8 @@ static wpk_err join_pins(char **pins, int count, struct wpk_job_op_state *op, st
     wpk_err err = wpk_buf_take(&text, &op->pins, NULL);
     wpk_buf_fini(&text);
     if (err == WPK_ENOSPC) {
-        wpk_diag_set(diag, "the pins have more than %d bytes", WPK_PINS_TEXT_MAX - 1);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "the pins have more than %d bytes",
+                        WPK_PINS_TEXT_MAX - 1);
     }
     return err;
 }
@@ -105,8 +105,7 @@ static wpk_err translate_pin(const struct wpk_job_pin *pin, const struct wpk_pro
         err = wpk_buf_take(&text, out, NULL);
     }
     if (err == WPK_OK && strpbrk(*out, ";\n") != NULL) {
-        wpk_diag_set(diag, "a ';' in a pin");
-        err = WPK_EINVAL;
+        err = wpk_fail(diag, WPK_EINVAL, "a ';' in a pin");
     }
     wpk_buf_fini(&text);
     wpk_buf_fini(&value);
@@ -126,8 +125,8 @@ static wpk_err fill_pins(const struct wpk_job *job, const struct wpk_program *as
     for (int i = 0; err == WPK_OK && i < job->pin_count; i++) {
         const struct wpk_job_pin *pin = &job->pins[i];
         if (strcmp(pin->gene, WPK_BACK_END_GENE) == 0 && !wpk_back_ends_known(pin->value)) {
-            wpk_diag_set(diag, "'%s' is no list of back ends, such as halide-cpu+c", pin->value);
-            err = WPK_EINVAL;
+            err = wpk_fail(diag, WPK_EINVAL, "'%s' is no list of back ends, such as halide-cpu+c",
+                           pin->value);
             break;
         }
         err = translate_pin(&job->pins[i], asked, map, &pins[i], diag);
@@ -234,8 +233,7 @@ static wpk_err fill_prior(const struct wpk_job *job, struct wpk_job_entry *entry
 {
     wpk_err err = wpk_prior_check(job->strategy, job->prior_text, diag);
     if (err == WPK_OK && job->prior_text == NULL && job->prior[0] != '\0') {
-        wpk_diag_set(diag, "only wpkctl reads files; send the content as prior_text");
-        err = WPK_EINVAL;
+        err = wpk_fail(diag, WPK_EINVAL, "only wpkctl reads files; send the content as prior_text");
     }
     if (err != WPK_OK) {
         if (diag != NULL) {

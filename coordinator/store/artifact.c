@@ -47,8 +47,7 @@ wpk_err wpk_artifact_put(const char *data_dir, const char *sha256, const void *b
 {
     if (!matches(sha256, bytes, size)) {
         wpk_metric_add(WPK_COUNTER_ARTIFACTS_CORRUPT, 0, 1);
-        wpk_diag_set(diag, "the artifact is not what its hash says");
-        return WPK_ECORRUPT;
+        return wpk_fail(diag, WPK_ECORRUPT, "the artifact is not what its hash says");
     }
     struct wpk_buf there = {0};
     wpk_err err = wpk_artifact_look(data_dir, sha256, &there, NULL);
@@ -86,8 +85,7 @@ wpk_err wpk_artifact_look(const char *data_dir, const char *sha256, struct wpk_b
         err = wpk_fs_read(path.data, WPK_ARTIFACT_SIZE_MAX, out, diag);
     }
     if (err == WPK_OK && !matches(sha256, out->data + before, out->size - before)) {
-        wpk_diag_set(diag, "artifact %s is damaged on the disk", sha256);
-        err = WPK_ECORRUPT;
+        err = wpk_fail(diag, WPK_ECORRUPT, "artifact %s is damaged on the disk", sha256);
     }
     if (err != WPK_OK && out->size > before) {
         wpk_buf_truncate(out, before);

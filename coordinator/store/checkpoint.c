@@ -130,8 +130,7 @@ static wpk_err open_connection(struct wpk_checkpoint *checkpoint, const char *di
                                 NULL, NULL, NULL);
         }
         if (code != SQLITE_OK) {
-            wpk_diag_set(diag, "%s: %s", path.data, sqlite3_errmsg(checkpoint->db));
-            err = WPK_EIO;
+            err = wpk_fail(diag, WPK_EIO, "%s: %s", path.data, sqlite3_errmsg(checkpoint->db));
         }
     }
     wpk_buf_fini(&path);
@@ -155,8 +154,8 @@ wpk_err wpk_checkpoint_open(const char *directory, struct wpk_checkpoint **out,
         checkpoint->running = code == 0;
     }
     if (code != 0) {
-        wpk_diag_set(diag, "no thread for checkpoints: %s%s", strerror(code), wpk_fs_advice(code));
-        err = WPK_ESYSTEM;
+        err = wpk_fail(diag, WPK_ESYSTEM, "no thread for checkpoints: %s%s", strerror(code),
+                       wpk_fs_advice(code));
     }
     if (err != WPK_OK) {
         wpk_checkpoint_close(checkpoint);

@@ -168,8 +168,7 @@ static wpk_err end_change(struct wpk_store *store, struct wpk_kernel_change *cha
 
 static wpk_err cannot(struct wpk_diag *diag, const char *why)
 {
-    wpk_diag_set(diag, "%s", why);
-    return WPK_EEXIST;
+    return wpk_fail(diag, WPK_EEXIST, "%s", why);
 }
 
 wpk_err wpk_history_pin(struct wpk_store *store, struct wpk_kernel_change *change,

@@ -27,10 +27,9 @@ static wpk_err check_mode(const char *path, struct wpk_diag *diag)
         return wpk_fs_err(errno); /* there is none: the caller makes one */
     }
     if ((info.st_mode & 077) != 0) {
-        wpk_diag_set(diag,
-                     "others may read %s (mode %03o): chmod 600 it, or remove it for a new key",
-                     path, (unsigned)info.st_mode & 0777);
-        return WPK_EACCES;
+        return wpk_fail(diag, WPK_EACCES,
+                        "others may read %s (mode %03o): chmod 600 it, or remove it for a new key",
+                        path, (unsigned)info.st_mode & 0777);
     }
     return WPK_OK;
 }
@@ -48,8 +47,7 @@ static wpk_err read_seed(const char *path, uint8_t seed[WPK_SIGN_SEED_SIZE], str
         err = WPK_ERANGE;
     }
     if (err == WPK_ERANGE) {
-        wpk_diag_set(diag, "%s is no signing key", path);
-        err = WPK_ECORRUPT;
+        err = wpk_fail(diag, WPK_ECORRUPT, "%s is no signing key", path);
     }
     if (text.data != NULL) {
         wpk_crypto_wipe(text.data, text.capacity);

@@ -145,9 +145,9 @@ wpk_err wpk_store_check(struct wpk_store *store, struct wpk_diag *diag)
     } else {
         const char *verdict = (const char *)sqlite3_column_text(statement, 0);
         if (verdict == NULL || strcmp(verdict, "ok") != 0) {
-            wpk_diag_set(diag, "%s is damaged: %s%s", sqlite3_db_filename(db, "main"),
+            err =
+                wpk_fail(diag, WPK_ECORRUPT, "%s is damaged: %s%s", sqlite3_db_filename(db, "main"),
                          verdict != NULL ? verdict : "?", way_out);
-            err = WPK_ECORRUPT;
         }
     }
     sqlite3_finalize(statement);

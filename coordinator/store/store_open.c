@@ -37,10 +37,10 @@ static wpk_err check_version(const char *path, int64_t version, struct wpk_diag 
     if (version == WPK_STORE_VERSION) {
         return WPK_OK;
     }
-    wpk_diag_set(diag, "%s is of version %lld, written by %s wpkd; this one reads version %d only",
-                 path, (long long)version, version > WPK_STORE_VERSION ? "a newer" : "an older",
-                 WPK_STORE_VERSION);
-    return WPK_EMISMATCH;
+    return wpk_fail(diag, WPK_EMISMATCH,
+                    "%s is of version %lld, written by %s wpkd; this one reads version %d only",
+                    path, (long long)version, version > WPK_STORE_VERSION ? "a newer" : "an older",
+                    WPK_STORE_VERSION);
 }
 
 static wpk_err prepare_database(struct wpk_store *store, const char *path, struct wpk_diag *diag)
@@ -48,8 +48,7 @@ static wpk_err prepare_database(struct wpk_store *store, const char *path, struc
     int64_t version = 0;
     wpk_err err = wpk_store_read_int(store, "PRAGMA user_version", &version, diag);
     if (err == WPK_OK && !wpk_store_is_writable(store)) {
-        wpk_diag_set(diag, "%s cannot be written", path);
-        err = WPK_EACCES;
+        err = wpk_fail(diag, WPK_EACCES, "%s cannot be written", path);
     }
     if (err == WPK_OK) {
         err = wpk_store_execute(store,
@@ -99,8 +98,8 @@ static wpk_err open_database(const char *directory, const struct wpk_clock *cloc
     wpk_buf_printf(&path, "%s/history.db", directory);
     wpk_err err = wpk_buf_status(&path);
     if (err == WPK_OK && reader && access(path.data, F_OK) != 0) {
-        wpk_diag_set(diag, "%s: %s%s", path.data, strerror(errno), wpk_fs_advice(errno));
-        err = WPK_ENOENT;
+        err = wpk_fail(diag, WPK_ENOENT, "%s: %s%s", path.data, strerror(errno),
+                       wpk_fs_advice(errno));
     }
     if (err == WPK_OK) {
         err = wpk_store_attach(path.data, clock, reader, &store, diag);
@@ -143,10 +142,10 @@ static wpk_err lock_file(int fd, const char *path, const char *directory, struct
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         ssize_t size = read(fd, pid, sizeof pid - 1);
         pid[size > 0 ? size : 0] = '\0';
-        wpk_diag_set(
-            diag, "another wpkd (pid %.*s) works on %s: stop it first, or choose another directory",
+        return wpk_fail(
+            diag, WPK_EBUSY,
+            "another wpkd (pid %.*s) works on %s: stop it first, or choose another directory",
             (int)strcspn(pid, "\n"), pid, directory);
-        return WPK_EBUSY;
     }
     int size = snprintf(pid, sizeof pid, "%d\n", (int)getpid());
     if (ftruncate(fd, 0) != 0 || write(fd, pid, (size_t)size) != size) {

@@ -22,12 +22,6 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* ---- one description */
 
-static wpk_err fail(struct wpk_diag *diag, const char *why)
-{
-    wpk_diag_set(diag, "an instruction's description: %s", why);
-    return WPK_EPARSE;
-}
-
 /* Copy the line that begins with the word, without it; false if there is none. */
 static bool find_line(const char *text, const char *word, char *out, size_t size)
 {
@@ -84,16 +78,22 @@ wpk_err wpk_instruction_parse(const char *text, struct wpk_instruction *out, str
     if (!find_line(text, WORD, out->name, sizeof(out->name)) ||
         !find_line(text, "flags ", flags, sizeof(flags)) ||
         !find_line(text, "cost ", cost, sizeof(cost))) {
-        return fail(diag, "write a line 'instruction NAME', one of its flags, and its cost");
+        return wpk_fail(diag, WPK_EPARSE,
+                        "an instruction\'s description: write a line 'instruction NAME', one of "
+                        "its flags, and its cost");
     }
     out->cost = strtod(cost, &end);
     if (wpk_cpu_flags_parse(flags, &out->flags) != WPK_OK || *end != '\0' || out->cost <= 0) {
-        return fail(diag, "flags are a level with flags beyond it, a cost is a positive number");
+        return wpk_fail(diag, WPK_EPARSE,
+                        "an instruction\'s description: flags are a level with flags beyond it, a "
+                        "cost is a positive number");
     }
     wpk_err err = wpk_program_parse(program_of(text), &out->program, diag);
     if (err == WPK_OK && !read_program(out)) {
         wpk_program_fini(&out->program);
-        err = fail(diag, "the inputs are two operands [lanes, terms] and the sums [lanes]");
+        err = wpk_fail(diag, WPK_EPARSE,
+                       "an instruction\'s description: the inputs are two operands [lanes, terms] "
+                       "and the sums [lanes]");
     }
     return err;
 }

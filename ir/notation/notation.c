@@ -182,8 +182,8 @@ static wpk_err check_text(const char *text, struct wpk_diag *diag)
 {
     size_t size = strnlen(text, WPK_NOTATION_SIZE_MAX + 1);
     if (size > WPK_NOTATION_SIZE_MAX) {
-        wpk_diag_set(diag, "the notation is longer than %d bytes", WPK_NOTATION_SIZE_MAX);
-        return WPK_ERANGE;
+        return wpk_fail(diag, WPK_ERANGE, "the notation is longer than %d bytes",
+                        WPK_NOTATION_SIZE_MAX);
     }
     int line = 1, column = 1;
     for (size_t i = 0; i < size; i++) {
@@ -241,16 +241,14 @@ wpk_err wpk_notation_parse(const char *text, const struct wpk_declaration *decla
     for (int i = 0; i < count && err == WPK_OK; i++) {
         const struct wpk_declaration *d = &declarations[i];
         if (wpk_program_find_tensor(out, d->name) >= 0) {
-            wpk_diag_set(diag, "tensor %s is declared twice", d->name);
-            err = WPK_EPARSE;
+            err = wpk_fail(diag, WPK_EPARSE, "tensor %s is declared twice", d->name);
             continue;
         }
         int tensor =
             wpk_program_add_tensor(out, d->name, d->constant ? WPK_ROLE_CONSTANT : WPK_ROLE_INPUT,
                                    d->dtype, d->rank, d->extent);
         if (tensor < 0) {
-            wpk_diag_set(diag, "more than %d tensors", WPK_TENSORS_MAX);
-            err = WPK_ERANGE;
+            err = wpk_fail(diag, WPK_ERANGE, "more than %d tensors", WPK_TENSORS_MAX);
             continue;
         }
         memcpy(out->tensors[tensor].pad_before, d->pad_before, sizeof(d->pad_before));

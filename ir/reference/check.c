@@ -261,9 +261,8 @@ static wpk_err select_output(struct wpk_program *program, const struct wpk_check
     for (int i = 0; i <= input_count; i++) {
         const char *name = i == input_count ? output->name : inputs[i].name;
         if (wpk_program_find_tensor(program, name) < 0) {
-            wpk_diag_set(diag, "the kernel's operator has no tensor %s; get the kernel again",
-                         name);
-            return WPK_ECORRUPT;
+            return wpk_fail(diag, WPK_ECORRUPT,
+                            "the kernel's operator has no tensor %s; get the kernel again", name);
         }
     }
     for (int t = 0; t < program->tensor_count; t++) {

@@ -53,8 +53,8 @@ static wpk_err find_output(struct evaluation *e, struct wpk_diag *diag)
         e->output = e->program->tensors[t].role == WPK_ROLE_OUTPUT ? t : e->output;
     }
     if (e->output < 0 || wpk_program_writer(e->program, e->output) < 0) {
-        wpk_diag_set(diag, "the program has no output that the interpreter could compute");
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED,
+                        "the program has no output that the interpreter could compute");
     }
     return WPK_OK;
 }
@@ -165,8 +165,8 @@ static wpk_err bind_arguments(struct evaluation *e, const struct wpk_reference_a
         for (int i = 0; e->live[s] && i < e->load_count[s]; i++) {
             int t = program->nodes[e->loads[s][i]].tensor;
             if (e->region[t].value == NULL && wpk_program_writer(program, t) < 0) {
-                wpk_diag_set(diag, "no values for tensor %s", program->tensors[t].name);
-                return WPK_EINVAL;
+                return wpk_fail(diag, WPK_EINVAL, "no values for tensor %s",
+                                program->tensors[t].name);
             }
         }
     }
@@ -414,8 +414,8 @@ static wpk_err compute_point(struct evaluation *e, const int64_t *point, double 
             continue;
         }
         if (!set_box(&e->region[t], &need[t], tensor->rank)) {
-            wpk_diag_set(diag, "one point needs too much of the intermediate %s", tensor->name);
-            return WPK_EUNSUPPORTED;
+            return wpk_fail(diag, WPK_EUNSUPPORTED,
+                            "one point needs too much of the intermediate %s", tensor->name);
         }
         if (t == e->output) {
             (void)wpk_region_set_dense(&e->region[t], tensor->rank);

@@ -62,9 +62,9 @@ wpk_err wpk_activations_read(const struct wpk_graph_node *node, const char *usua
         const char *name = list;
         int kind = find(&list);
         if (kind < 0) {
-            return wpk_graph_fail(diag, WPK_EUNSUPPORTED,
-                                  "the activation '%.*s' is not supported; %d are needed",
-                                  (int)strcspn(name, ","), name, count);
+            return wpk_fail(diag, WPK_EUNSUPPORTED,
+                            "the activation '%.*s' is not supported; %d are needed",
+                            (int)strcspn(name, ","), name, count);
         }
         const struct function *f = &functions[kind];
         out[i] =
@@ -73,7 +73,7 @@ wpk_err wpk_activations_read(const struct wpk_graph_node *node, const char *usua
                                              .beta = take(betas, f->has_beta, &beta, f->beta)};
     }
     if (list[0] != '\0') {
-        return wpk_graph_fail(diag, WPK_EUNSUPPORTED, "it has more than %d activations", count);
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "it has more than %d activations", count);
     }
     return WPK_OK;
 }

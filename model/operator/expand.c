@@ -77,8 +77,8 @@ wpk_err wpk_graph_expand(struct wpk_graph *graph, const struct wpk_graph_node *n
     for (int i = 0; err == WPK_OK && i < node->input_count; i++) {
         const struct wpk_graph_value *input = wpk_graph_input(graph, node, i);
         if (input != NULL && (!input->is_typed || wpk_graph_elements(input) == 0)) {
-            wpk_diag_set(diag, "its input %s has no elements, or no supported type", input->name);
-            err = WPK_EUNSUPPORTED;
+            err = wpk_fail(diag, WPK_EUNSUPPORTED,
+                           "its input %s has no elements, or no supported type", input->name);
         }
     }
     for (int i = 0; i < node->output_count; i++) {

@@ -36,8 +36,7 @@ wpk_err wpk_expand_post_transform(struct wpk_expansion *e, int scores, int outpu
     const struct wpk_graph_attribute axis = wpk_compose_integer("axis", 1);
 
     if (op == NULL) {
-        wpk_diag_set(e->diag, "its post_transform %s is not supported", name);
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(e->diag, WPK_EUNSUPPORTED, "its post_transform %s is not supported", name);
     }
     (void)wpk_expansion_node(e, "", op, &scores, 1, &axis, strcmp(name, "SOFTMAX") == 0, output);
     return WPK_OK;

@@ -187,9 +187,9 @@ wpk_err wpk_expand_compress(struct wpk_expansion *e)
         return wpk_expansion_refuse(e, "its condition is no list of bool, or longer than its axis");
     }
     if (condition.data == NULL && !is_fixed) {
-        return wpk_graph_fail(
-            e->diag, WPK_EUNSUPPORTED,
-            "data decides how many elements remain; --shape %s=EXTENT,... fixes it", out->name);
+        return wpk_fail(e->diag, WPK_EUNSUPPORTED,
+                        "data decides how many elements remain; --shape %s=EXTENT,... fixes it",
+                        out->name);
     }
     int found = wpk_compose_unary(&e->to, "NonZero", e->node->inputs[1]);
     struct wpk_graph_value *indices = &e->graph->values[found];

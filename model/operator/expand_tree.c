@@ -36,7 +36,7 @@ struct forest {
 
 static wpk_err malformed(const struct wpk_expansion *e, const char *what)
 {
-    return wpk_graph_fail(e->diag, WPK_EPARSE, "its trees are malformed: %s", what);
+    return wpk_fail(e->diag, WPK_EPARSE, "its trees are malformed: %s", what);
 }
 
 /* Make room for this many nodes. Members of sets become nodes of their own. */
@@ -341,8 +341,8 @@ static wpk_err check_forest(const struct wpk_expansion *e, struct forest *f, int
         }
     }
     if (!find_levels(f)) {
-        wpk_diag_set(e->diag, "its trees have more than %d levels, or a cycle", LEVELS_MAX);
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(e->diag, WPK_EUNSUPPORTED, "its trees have more than %d levels, or a cycle",
+                        LEVELS_MAX);
     }
     return WPK_OK;
 }

@@ -10,7 +10,7 @@
 
 wpk_err wpk_expansion_refuse(const struct wpk_expansion *e, const char *why)
 {
-    return wpk_graph_fail(e->diag, WPK_EUNSUPPORTED, "%s", why);
+    return wpk_fail(e->diag, WPK_EUNSUPPORTED, "%s", why);
 }
 
 struct wpk_graph_value wpk_expansion_input(const struct wpk_expansion *e, int index)
@@ -31,8 +31,8 @@ wpk_err wpk_expansion_number(const struct wpk_expansion *e, int index, int64_t o
         return WPK_OK;
     }
     if (wpk_graph_integers(value, out, 1, &count) != WPK_OK || count != 1) {
-        wpk_diag_set(e->diag, "its input number %d must be a constant integer", index);
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(e->diag, WPK_EUNSUPPORTED, "its input number %d must be a constant integer",
+                        index);
     }
     return WPK_OK;
 }

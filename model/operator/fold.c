@@ -52,7 +52,7 @@ static wpk_err fold_gather(const struct wpk_graph *graph, const struct wpk_graph
     int axis = 0;
 
     if (wpk_dtype_is_float(indices->dtype)) {
-        return wpk_graph_fail(diag, WPK_EINVAL, "its indices must be integers");
+        return wpk_fail(diag, WPK_EINVAL, "its indices must be integers");
     }
     wpk_err err = wpk_operator_axis(wpk_graph_int(node, "axis", 0), data->rank, &axis, diag);
     for (int d = data->rank - 1; d > axis; d--) {
@@ -65,8 +65,8 @@ static wpk_err fold_gather(const struct wpk_graph *graph, const struct wpk_graph
             int64_t at = wpk_graph_integer(indices, i);
             at += at < 0 ? data->extent[axis] : 0;
             if (at < 0 || at >= data->extent[axis]) {
-                return wpk_graph_fail(diag, WPK_EINVAL, "index %lld of %lld", (long long)at,
-                                      (long long)data->extent[axis]);
+                return wpk_fail(diag, WPK_EINVAL, "index %lld of %lld", (long long)at,
+                                (long long)data->extent[axis]);
             }
             memcpy(out + (size_t)(a * count + i) * size,
                    (const char *)data->data + (size_t)(a * data->extent[axis] + at) * size, size);
@@ -109,8 +109,7 @@ static wpk_err fill_constant(const struct wpk_graph *graph, const struct wpk_gra
     size_t size = wpk_dtype_size(output->dtype);
 
     if (value != NULL && (!value->is_typed || wpk_graph_elements(value) != 1)) {
-        wpk_diag_set(diag, "its value must be one number of a supported type");
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "its value must be one number of a supported type");
     }
     for (int64_t i = 0; value != NULL && i < wpk_graph_elements(output); i++) {
         memcpy(out + (size_t)i * size, value->data, size);

@@ -67,8 +67,8 @@ wpk_err wpk_graph_set_shape(struct wpk_graph *graph, const char *text, struct wp
     int rank = 0;
 
     if (equals == NULL || read_extents(equals + 1, extent, &rank) != WPK_OK) {
-        wpk_diag_set(diag, "--shape takes INPUT=EXTENT,..., such as x=1,3,224,224, not '%s'", text);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "--shape takes INPUT=EXTENT,..., such as x=1,3,224,224, not '%s'", text);
     }
     size_t size = (size_t)(equals - text);
     char name[WPK_SUGGEST_SIZE];
@@ -85,8 +85,8 @@ wpk_err wpk_graph_set_shape(struct wpk_graph *graph, const char *text, struct wp
         return WPK_OK;
     }
     if (value < 0) {
-        return wpk_graph_fail(diag, WPK_EINVAL, "--shape: the model has no input '%s'%s", name,
-                              wpk_suggest_text(&suggest));
+        return wpk_fail(diag, WPK_EINVAL, "--shape: the model has no input '%s'%s", name,
+                        wpk_suggest_text(&suggest));
     }
     return wpk_graph_set_extents(graph, value, extent, rank, "--shape", diag);
 }
@@ -97,15 +97,14 @@ wpk_err wpk_graph_set_extents(struct wpk_graph *graph, int input, const int64_t 
     struct wpk_graph_value *value = &graph->values[input];
 
     if (value->is_shaped && value->rank != rank) {
-        return wpk_graph_fail(diag, WPK_EINVAL, "%s: input %s has %d extents, not %d", option,
-                              value->name, value->rank, rank);
+        return wpk_fail(diag, WPK_EINVAL, "%s: input %s has %d extents, not %d", option,
+                        value->name, value->rank, rank);
     }
     for (int d = 0; d < rank; d++) {
         bool is_fixed = value->is_shaped && value->free_dim[d] == NULL;
         if (is_fixed && value->extent[d] != extent[d]) {
-            return wpk_graph_fail(diag, WPK_EINVAL,
-                                  "%s: the model fixes extent %d of input %s at %lld", option, d,
-                                  value->name, (long long)value->extent[d]);
+            return wpk_fail(diag, WPK_EINVAL, "%s: the model fixes extent %d of input %s at %lld",
+                            option, d, value->name, (long long)value->extent[d]);
         }
         value->extent[d] = extent[d];
         value->free_dim[d] = NULL;

@@ -147,8 +147,8 @@ static wpk_err non_zero(const struct wpk_model_plan_host *host, const struct wpk
         found += !is_zero;
     }
     if (found != host->count) {
-        return wpk_graph_fail(diag, WPK_ERANGE, "%lld elements are not 0, and --shape says %lld",
-                              (long long)found, (long long)host->count);
+        return wpk_fail(diag, WPK_ERANGE, "%lld elements are not 0, and --shape says %lld",
+                        (long long)found, (long long)host->count);
     }
     return WPK_OK;
 }

@@ -26,9 +26,9 @@ static wpk_err broadcast(const struct wpk_inference *in, const struct wpk_graph_
         int64_t from = a >= 0 ? out->extent[a] : 1;
         int64_t to = b >= 0 ? with->extent[b] : 1;
         if (from != to && from != 1 && to != 1) {
-            return wpk_graph_fail(in->diag, WPK_EINVAL,
-                                  "its inputs do not broadcast: extents %lld and %lld",
-                                  (long long)from, (long long)to);
+            return wpk_fail(in->diag, WPK_EINVAL,
+                            "its inputs do not broadcast: extents %lld and %lld", (long long)from,
+                            (long long)to);
         }
         extent[d] = from != 1 ? from : to;
     }
@@ -67,9 +67,9 @@ wpk_err wpk_infer_same(const struct wpk_inference *in)
         }
         if (strcmp(in->node->op, "Dropout") == 0) {
             if (i == 2 && !is_zero(input) && !is_zero(wpk_graph_input(in->graph, in->node, 1))) {
-                return wpk_graph_fail(in->diag, WPK_EUNSUPPORTED,
-                                      "its training_mode or its ratio must be a constant, 0: "
-                                      "nothing is drawn");
+                return wpk_fail(in->diag, WPK_EUNSUPPORTED,
+                                "its training_mode or its ratio must be a constant, 0: "
+                                "nothing is drawn");
             }
             continue;
         }
@@ -83,14 +83,13 @@ wpk_err wpk_infer_same(const struct wpk_inference *in)
                                            (size_t)in->x->rank * sizeof(int64_t)) == 0;
         }
         if (!fits) {
-            wpk_diag_set(in->diag, "its input number %d does not fit input 0", i);
-            err = WPK_EINVAL;
+            err = wpk_fail(in->diag, WPK_EINVAL, "its input number %d does not fit input 0", i);
         }
     }
     if (err == WPK_OK && in->node->part > 0 && in->op->axes == WPK_AXES_MOMENTS) {
         if (wpk_graph_int(in->node, "training_mode", 0) != 1) {
-            wpk_diag_set(in->diag, "it has further outputs only with training_mode 1");
-            return WPK_EUNSUPPORTED;
+            return wpk_fail(in->diag, WPK_EUNSUPPORTED,
+                            "it has further outputs only with training_mode 1");
         }
         in->out->rank = 1;
         in->out->extent[0] = in->x->rank > 1 ? in->x->extent[1] : 1;
@@ -140,19 +139,19 @@ wpk_err wpk_infer_conv(const struct wpk_inference *in)
     int64_t group = wpk_graph_int(in->node, "group", 1);
 
     if (in->x->rank < 3 || w->rank != in->x->rank) {
-        wpk_diag_set(in->diag, "its input has %d axes, its weights %d", in->x->rank, w->rank);
-        return WPK_EINVAL;
+        return wpk_fail(in->diag, WPK_EINVAL, "its input has %d axes, its weights %d", in->x->rank,
+                        w->rank);
     }
     if (group < 1 || group > in->x->extent[1] || in->x->extent[1] != w->extent[1] * group ||
         w->extent[0] % group != 0) {
-        return wpk_graph_fail(in->diag, WPK_EINVAL,
-                              "%lld channels, weights for %lld in %lld groups, %lld filters",
-                              (long long)in->x->extent[1], (long long)w->extent[1],
-                              (long long)group, (long long)w->extent[0]);
+        return wpk_fail(in->diag, WPK_EINVAL,
+                        "%lld channels, weights for %lld in %lld groups, %lld filters",
+                        (long long)in->x->extent[1], (long long)w->extent[1], (long long)group,
+                        (long long)w->extent[0]);
     }
     if (b != NULL && (b->rank != 1 || b->extent[0] != w->extent[0])) {
-        wpk_diag_set(in->diag, "its bias does not have %lld elements", (long long)w->extent[0]);
-        return WPK_EINVAL;
+        return wpk_fail(in->diag, WPK_EINVAL, "its bias does not have %lld elements",
+                        (long long)w->extent[0]);
     }
     return infer_window(in, w->extent + 2, w->extent[0]);
 }
@@ -164,12 +163,12 @@ wpk_err wpk_infer_matmul(const struct wpk_inference *in)
     struct wpk_graph_value *out = in->out;
 
     if (a->rank < 1 || b->rank < 1) {
-        return wpk_graph_fail(in->diag, WPK_EINVAL, "an operand is a scalar");
+        return wpk_fail(in->diag, WPK_EINVAL, "an operand is a scalar");
     }
     int64_t inner = b->extent[b->rank > 1 ? b->rank - 2 : 0];
     if (a->extent[a->rank - 1] != inner) {
-        return wpk_graph_fail(in->diag, WPK_EINVAL, "rows of %lld elements, columns of %lld",
-                              (long long)a->extent[a->rank - 1], (long long)inner);
+        return wpk_fail(in->diag, WPK_EINVAL, "rows of %lld elements, columns of %lld",
+                        (long long)a->extent[a->rank - 1], (long long)inner);
     }
     /* The batch: all but the last two axes, or less. */
     struct wpk_graph_value batch = *b;
@@ -194,8 +193,8 @@ wpk_err wpk_infer_gemm(const struct wpk_inference *in)
     bool trans_b = wpk_graph_int(in->node, "transB", 0) != 0;
 
     if (in->x->rank != 2 || b->rank != 2 || in->x->extent[!trans_a] != b->extent[trans_b]) {
-        wpk_diag_set(in->diag, "its operands are no matrices, or their inner extents differ");
-        return WPK_EINVAL;
+        return wpk_fail(in->diag, WPK_EINVAL,
+                        "its operands are no matrices, or their inner extents differ");
     }
     in->out->rank = 2;
     in->out->extent[0] = in->x->extent[trans_a];
@@ -203,8 +202,8 @@ wpk_err wpk_infer_gemm(const struct wpk_inference *in)
     int64_t extent[2] = {in->out->extent[0], in->out->extent[1]};
     wpk_err err = c != NULL ? broadcast(in, c) : WPK_OK;
     if (err == WPK_OK && (in->out->rank != 2 || memcmp(extent, in->out->extent, sizeof(extent)))) {
-        wpk_diag_set(in->diag, "its input number 2 does not broadcast to the product");
-        err = WPK_EINVAL;
+        err =
+            wpk_fail(in->diag, WPK_EINVAL, "its input number 2 does not broadcast to the product");
     }
     return err;
 }
@@ -226,8 +225,7 @@ wpk_err wpk_infer_reshape(const struct wpk_inference *in)
             continue;
         }
         if (extent < 1 || extent > WPK_ELEMENTS_MAX / known) {
-            wpk_diag_set(in->diag, "extent %lld of its shape", (long long)wanted[d]);
-            return WPK_EINVAL;
+            return wpk_fail(in->diag, WPK_EINVAL, "extent %lld of its shape", (long long)wanted[d]);
         }
         in->out->extent[d] = extent;
         known *= extent;
@@ -238,9 +236,8 @@ wpk_err wpk_infer_reshape(const struct wpk_inference *in)
         known *= count / known;
     }
     if (err == WPK_OK && known != count) {
-        wpk_diag_set(in->diag, "its shape has %lld elements, its input %lld", (long long)known,
-                     (long long)count);
-        err = WPK_EINVAL;
+        err = wpk_fail(in->diag, WPK_EINVAL, "its shape has %lld elements, its input %lld",
+                       (long long)known, (long long)count);
     }
     return err;
 }
@@ -251,8 +248,7 @@ wpk_err wpk_infer_flatten(const struct wpk_inference *in)
 
     axis += axis < 0 ? in->x->rank : 0;
     if (axis < 0 || axis > in->x->rank) {
-        wpk_diag_set(in->diag, "axis %lld of %d", (long long)axis, in->x->rank);
-        return WPK_EINVAL;
+        return wpk_fail(in->diag, WPK_EINVAL, "axis %lld of %d", (long long)axis, in->x->rank);
     }
     in->out->rank = 2;
     in->out->extent[0] = 1;
@@ -278,9 +274,8 @@ wpk_err wpk_infer_squeeze(const struct wpk_inference *in)
     for (int i = 0; err == WPK_OK && i < count; i++) {
         err = wpk_operator_axis(axes[i], in->x->rank, &axis, in->diag);
         if (err == WPK_OK && in->x->extent[axis] != 1) {
-            wpk_diag_set(in->diag, "axis %d has %lld elements", axis,
-                         (long long)in->x->extent[axis]);
-            err = WPK_EINVAL;
+            err = wpk_fail(in->diag, WPK_EINVAL, "axis %d has %lld elements", axis,
+                           (long long)in->x->extent[axis]);
         } else if (err == WPK_OK) {
             listed[axis] = true;
         }
@@ -303,15 +298,13 @@ wpk_err wpk_infer_unsqueeze(const struct wpk_inference *in)
 
     wpk_err err = wpk_operator_integers(in->graph, in->node, "axes", 1, axes, &count, in->diag);
     if (err == WPK_ENOENT || (err == WPK_OK && in->x->rank + count > WPK_RANK_MAX)) {
-        wpk_diag_set(in->diag, "it has no axes, or too many");
-        err = WPK_EINVAL;
+        err = wpk_fail(in->diag, WPK_EINVAL, "it has no axes, or too many");
     }
     in->out->rank = in->x->rank + count;
     for (int i = 0; err == WPK_OK && i < count; i++) {
         err = wpk_operator_axis(axes[i], in->out->rank, &axis, in->diag);
         if (err == WPK_OK && listed[axis]) {
-            wpk_diag_set(in->diag, "axis %d is listed twice", axis);
-            err = WPK_EINVAL;
+            err = wpk_fail(in->diag, WPK_EINVAL, "axis %d is listed twice", axis);
         } else if (err == WPK_OK) {
             listed[axis] = true;
         }
@@ -350,8 +343,8 @@ wpk_err wpk_infer_concat(const struct wpk_inference *in)
             fits = d == axis || input->extent[d] == in->x->extent[d];
         }
         if (!fits) {
-            wpk_diag_set(in->diag, "its input number %d has other extents than input 0", i);
-            err = WPK_EINVAL;
+            err = wpk_fail(in->diag, WPK_EINVAL,
+                           "its input number %d has other extents than input 0", i);
         } else {
             in->out->extent[axis] += input->extent[axis];
         }
@@ -379,8 +372,8 @@ wpk_err wpk_infer_expand(const struct wpk_inference *in)
         wpk_operator_integers(in->graph, in->node, "shape", 1, shape.extent, &shape.rank, in->diag);
     for (int d = 0; err == WPK_OK && d < shape.rank; d++) {
         if (shape.extent[d] < 1) {
-            wpk_diag_set(in->diag, "extent %lld of its shape", (long long)shape.extent[d]);
-            return WPK_EINVAL;
+            return wpk_fail(in->diag, WPK_EINVAL, "extent %lld of its shape",
+                            (long long)shape.extent[d]);
         }
     }
     if (err == WPK_OK) {
@@ -412,11 +405,11 @@ wpk_err wpk_infer_conv_transpose(const struct wpk_inference *in)
     if (in->x->rank < 3 || w->rank != in->x->rank || w->extent[0] != in->x->extent[1] ||
         group < 1 || w->extent[0] % group != 0 || group > w->extent[0] ||
         w->extent[1] > WPK_ELEMENTS_MAX / group) {
-        return wpk_graph_fail(in->diag, WPK_EINVAL, "its weights do not fit its input");
+        return wpk_fail(in->diag, WPK_EINVAL, "its weights do not fit its input");
     }
     if (b != NULL && (b->rank != 1 || b->extent[0] != w->extent[1] * group)) {
-        return wpk_graph_fail(in->diag, WPK_EINVAL, "its bias does not have %lld elements",
-                              (long long)(w->extent[1] * group));
+        return wpk_fail(in->diag, WPK_EINVAL, "its bias does not have %lld elements",
+                        (long long)(w->extent[1] * group));
     }
     wpk_err err =
         wpk_graph_window_transposed(in->graph, in->node, w->extent + 2, &window, in->diag);
@@ -434,13 +427,12 @@ wpk_err wpk_infer_constant_of_shape(const struct wpk_inference *in)
     wpk_err err = wpk_graph_integers(in->x, in->out->extent, WPK_RANK_MAX, &in->out->rank);
 
     if (err != WPK_OK) {
-        wpk_diag_set(in->diag, "its shape must be a constant of integers");
-        err = WPK_EUNSUPPORTED;
+        err = wpk_fail(in->diag, WPK_EUNSUPPORTED, "its shape must be a constant of integers");
     }
     for (int d = 0; err == WPK_OK && d < in->out->rank; d++) {
         if (in->out->extent[d] < 0) {
-            wpk_diag_set(in->diag, "extent %lld of its shape", (long long)in->out->extent[d]);
-            err = WPK_EINVAL;
+            err = wpk_fail(in->diag, WPK_EINVAL, "extent %lld of its shape",
+                           (long long)in->out->extent[d]);
         }
     }
     return err;
@@ -453,8 +445,8 @@ wpk_err wpk_infer_range(const struct wpk_inference *in)
     for (int i = 0; i < 3; i++) {
         const struct wpk_graph_value *input = wpk_graph_input(in->graph, in->node, i);
         if (input->rank != 0 || input->data == NULL || input->dtype != in->x->dtype) {
-            wpk_diag_set(in->diag, "its start, limit and delta must be constant numbers");
-            return WPK_EUNSUPPORTED;
+            return wpk_fail(in->diag, WPK_EUNSUPPORTED,
+                            "its start, limit and delta must be constant numbers");
         }
         number[i] = wpk_graph_element(input, 0);
     }
@@ -470,16 +462,14 @@ wpk_err wpk_infer_non_zero(const struct wpk_inference *in)
 
     if (in->x->data == NULL && in->out->is_fixed) {
         if (in->out->rank != 2 || in->out->extent[0] != in->x->rank) {
-            wpk_diag_set(in->diag, "--shape: its output is %d,COUNT", in->x->rank);
-            return WPK_EINVAL;
+            return wpk_fail(in->diag, WPK_EINVAL, "--shape: its output is %d,COUNT", in->x->rank);
         }
         return WPK_OK;
     }
     if (in->x->data == NULL) {
-        return wpk_graph_fail(
-            in->diag, WPK_EUNSUPPORTED,
-            "data decides how many elements are not 0; --shape %s=%d,COUNT fixes it", in->out->name,
-            in->x->rank);
+        return wpk_fail(in->diag, WPK_EUNSUPPORTED,
+                        "data decides how many elements are not 0; --shape %s=%d,COUNT fixes it",
+                        in->out->name, in->x->rank);
     }
     for (int64_t i = 0; i < wpk_graph_elements(in->x); i++) {
         count += wpk_graph_element(in->x, i) != 0;

@@ -102,8 +102,7 @@ static wpk_err read_attention(const struct wpk_graph_node *node,
 
     *out = (struct attention){.past = 0};
     if (!read_extents(node, input, out) || !read_past(input, out)) {
-        wpk_diag_set(diag, "its queries, keys and values do not fit each other");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "its queries, keys and values do not fit each other");
     }
     bool is_typed = wpk_dtype_is_float(input[QUERY]->dtype);
     for (int i = KEY; i <= PAST_VALUE; i++) {
@@ -112,8 +111,7 @@ static wpk_err read_attention(const struct wpk_graph_node *node,
     }
     if (!is_typed || (mask != NULL && !is_mask(mask, out)) ||
         (lengths != NULL && (lengths->rank != 1 || lengths->extent[0] != out->batch))) {
-        wpk_diag_set(diag, "its mask or lengths do not fit its queries and keys");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "its mask or lengths do not fit its queries and keys");
     }
     return WPK_OK;
 }
@@ -338,8 +336,8 @@ wpk_err wpk_print_attention(struct wpk_printer *printer)
 
     wpk_err err = read_attention(printer->node, printer->input, &a, printer->diag);
     if (err == WPK_OK && (mode < RAW || mode > NORMALIZED)) {
-        wpk_diag_set(printer->diag, "its qk_matmul_output_mode is %lld", (long long)mode);
-        err = WPK_EINVAL;
+        err = wpk_fail(printer->diag, WPK_EINVAL, "its qk_matmul_output_mode is %lld",
+                       (long long)mode);
     }
     if (err != WPK_OK) {
         return err;

@@ -27,12 +27,6 @@ struct einsum {
     int hidden; /* the most dimensions that a "..." stands for */
 };
 
-static wpk_err fail(struct wpk_diag *diag, const char *reason)
-{
-    wpk_diag_set(diag, "its equation %s", reason);
-    return WPK_EUNSUPPORTED;
-}
-
 static bool add_label(struct term *term, int label)
 {
     if (term->rank == WPK_RANK_MAX) {
@@ -116,30 +110,34 @@ static wpk_err read_einsum(const struct wpk_graph *graph, const struct wpk_graph
     for (int i = 0; i < node->input_count; i++) {
         const struct wpk_graph_value *value = wpk_graph_input(graph, node, i);
         if (i == TERMS_MAX || value == NULL || (i > 0 && *at++ != ',')) {
-            return fail(diag, "has not one term for each input, of up to 8");
+            return wpk_fail(diag, WPK_EUNSUPPORTED,
+                            "its equation has not one term for each input, of up to 8");
         }
         at = read_term(at, value->rank, -1, &out->term[i]);
         if (at == NULL || !take_extents(out, &out->term[i], value)) {
-            return fail(diag, "does not fit its inputs");
+            return wpk_fail(diag, WPK_EUNSUPPORTED, "its equation does not fit its inputs");
         }
         out->term_count++;
     }
     if (*at == '\0') {
-        return imply_result(out) ? WPK_OK : fail(diag, "has too many axes");
+        return imply_result(out)
+                   ? WPK_OK
+                   : wpk_fail(diag, WPK_EUNSUPPORTED, "its equation has too many axes");
     }
     at = strncmp(at, "->", 2) == 0 ? read_term(at + 2, 0, out->hidden, &out->result) : NULL;
     if (at == NULL || *at != '\0') {
-        return fail(diag, "is not well formed");
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "its equation is not well formed");
     }
     for (int d = 0; d < out->result.rank; d++) {
         int label = out->result.label[d];
         for (int k = 0; k < d; k++) {
             if (out->result.label[k] == label) {
-                return fail(diag, "repeats an axis of the result");
+                return wpk_fail(diag, WPK_EUNSUPPORTED,
+                                "its equation repeats an axis of the result");
             }
         }
         if (out->extent[label] == 0) {
-            return fail(diag, "has an axis in the result alone");
+            return wpk_fail(diag, WPK_EUNSUPPORTED, "its equation has an axis in the result alone");
         }
     }
     return WPK_OK;
@@ -203,7 +201,7 @@ wpk_err wpk_print_einsum(struct wpk_printer *printer)
         }
     }
     if (summed > SUMMED_MAX) {
-        return fail(printer->diag, "sums over too many axes");
+        return wpk_fail(printer->diag, WPK_EUNSUPPORTED, "its equation sums over too many axes");
     }
     wpk_buf_append_text(printer->text, summed > 0 ? ") " : "");
     for (int i = 0; i < e.term_count; i++) {

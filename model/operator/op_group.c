@@ -22,8 +22,7 @@ wpk_err wpk_infer_group(const struct wpk_inference *in)
                (input->extent[0] == in->x->extent[1] || input->extent[0] == groups);
     }
     if (!fits) {
-        wpk_diag_set(in->diag, "its groups, scale or bias do not fit its channels");
-        return WPK_EINVAL;
+        return wpk_fail(in->diag, WPK_EINVAL, "its groups, scale or bias do not fit its channels");
     }
     in->out->rank = in->x->rank;
     memcpy(in->out->extent, in->x->extent, sizeof(in->out->extent));

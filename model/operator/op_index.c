@@ -16,8 +16,7 @@ static wpk_err infer_gather(const struct wpk_inference *in)
     wpk_err err =
         wpk_operator_axis(wpk_graph_int(in->node, "axis", 0), in->x->rank, &axis, in->diag);
     if (err == WPK_OK && in->x->rank - 1 + indices->rank > WPK_RANK_MAX) {
-        wpk_diag_set(in->diag, "more than %d dimensions", WPK_RANK_MAX);
-        err = WPK_EUNSUPPORTED;
+        err = wpk_fail(in->diag, WPK_EUNSUPPORTED, "more than %d dimensions", WPK_RANK_MAX);
     }
     for (int d = 0; err == WPK_OK && d < in->x->rank; d++) {
         if (d != axis) {
@@ -47,7 +46,7 @@ static wpk_err check_elements(const struct wpk_inference *in)
         wpk_operator_axis(wpk_graph_int(in->node, "axis", 0), in->x->rank, &axis, in->diag);
     for (int d = 0; err == WPK_OK && d < in->x->rank; d++) {
         if (indices->rank != in->x->rank || (d != axis && indices->extent[d] > in->x->extent[d])) {
-            err = wpk_graph_fail(in->diag, WPK_EINVAL, "its indices do not fit its data");
+            err = wpk_fail(in->diag, WPK_EINVAL, "its indices do not fit its data");
         }
     }
     return err;
@@ -61,12 +60,12 @@ static wpk_err count_named(const struct wpk_inference *in, int batch, int *out)
 
     if (batch < 0 || indices->rank <= batch || in->x->rank <= batch ||
         indices->extent[indices->rank - 1] > in->x->rank - batch) {
-        return wpk_graph_fail(in->diag, WPK_EINVAL, "its indices do not fit its data");
+        return wpk_fail(in->diag, WPK_EINVAL, "its indices do not fit its data");
     }
     *out = (int)indices->extent[indices->rank - 1];
     for (int d = 0; d < batch; d++) {
         if (indices->extent[d] != in->x->extent[d]) {
-            return wpk_graph_fail(in->diag, WPK_EINVAL, "its indices do not fit its data");
+            return wpk_fail(in->diag, WPK_EINVAL, "its indices do not fit its data");
         }
     }
     return WPK_OK;
@@ -84,7 +83,7 @@ static wpk_err infer_gather_nd(const struct wpk_inference *in)
     }
     int rest = in->x->rank - (int)batch - named;
     if (indices->rank - 1 + rest > WPK_RANK_MAX) {
-        return wpk_graph_fail(in->diag, WPK_EINVAL, "too many dimensions");
+        return wpk_fail(in->diag, WPK_EINVAL, "too many dimensions");
     }
     for (int d = 0; d < indices->rank - 1; d++) {
         in->out->extent[in->out->rank++] = indices->extent[d];
@@ -105,17 +104,17 @@ static wpk_err infer_scatter(const struct wpk_inference *in)
 
     wpk_err err = is_nd ? count_named(in, 0, &named) : check_elements(in);
     if (err == WPK_OK && updates->dtype != in->x->dtype) {
-        err = wpk_graph_fail(in->diag, WPK_EINVAL, "its updates have another type than its data");
+        err = wpk_fail(in->diag, WPK_EINVAL, "its updates have another type than its data");
     }
     lead -= is_nd ? 1 : 0;
     int rank = is_nd ? lead + in->x->rank - named : lead;
     if (err == WPK_OK && updates->rank != rank) {
-        err = wpk_graph_fail(in->diag, WPK_EINVAL, "its updates do not fit its indices");
+        err = wpk_fail(in->diag, WPK_EINVAL, "its updates do not fit its indices");
     }
     for (int d = 0; err == WPK_OK && d < rank; d++) {
         int64_t wanted = d < lead ? indices->extent[d] : in->x->extent[named + d - lead];
         if (updates->extent[d] != wanted) {
-            err = wpk_graph_fail(in->diag, WPK_EINVAL, "its updates do not fit its indices");
+            err = wpk_fail(in->diag, WPK_EINVAL, "its updates do not fit its indices");
         }
     }
     return err == WPK_OK ? copy_shape(in, in->x) : err;
@@ -124,11 +123,11 @@ static wpk_err infer_scatter(const struct wpk_inference *in)
 static wpk_err read_depth(const struct wpk_graph_value *value, int64_t *out, struct wpk_diag *diag)
 {
     if (value->data == NULL || wpk_graph_elements(value) != 1) {
-        return wpk_graph_fail(diag, WPK_EUNSUPPORTED, "its depth must be a constant number");
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "its depth must be a constant number");
     }
     double depth = wpk_graph_element(value, 0);
     if (!(depth >= 1 && depth <= (double)WPK_ELEMENTS_MAX)) {
-        return wpk_graph_fail(diag, WPK_EINVAL, "its depth is no extent");
+        return wpk_fail(diag, WPK_EINVAL, "its depth is no extent");
     }
     *out = (int64_t)depth;
     return WPK_OK;
@@ -147,8 +146,7 @@ static wpk_err infer_one_hot(const struct wpk_inference *in)
     }
     if (err == WPK_OK &&
         (values->rank != 1 || values->extent[0] != 2 || in->x->rank >= WPK_RANK_MAX)) {
-        err = wpk_graph_fail(in->diag, WPK_EINVAL,
-                             "its values are not two, or its rank is too large");
+        err = wpk_fail(in->diag, WPK_EINVAL, "its values are not two, or its rank is too large");
     }
     for (int d = 0; err == WPK_OK && d <= in->x->rank; d++) {
         in->out->extent[d] = d == axis ? depth : in->x->extent[d < axis ? d : d - 1];
@@ -167,12 +165,11 @@ static wpk_err infer_top_k(const struct wpk_inference *in)
     wpk_err err =
         wpk_operator_axis(wpk_graph_int(in->node, "axis", -1), in->x->rank, &axis, in->diag);
     if (err == WPK_OK && k != NULL && wpk_graph_integers(k, &wanted, 1, &count) != WPK_OK) {
-        return wpk_graph_fail(in->diag, WPK_EUNSUPPORTED, "K must be a constant");
+        return wpk_fail(in->diag, WPK_EUNSUPPORTED, "K must be a constant");
     }
     if (err == WPK_OK && (count != 1 || wanted < 1 || wanted > in->x->extent[axis])) {
-        return wpk_graph_fail(in->diag, WPK_EINVAL,
-                              "K is not within its axis, which has %lld elements",
-                              (long long)in->x->extent[axis]);
+        return wpk_fail(in->diag, WPK_EINVAL, "K is not within its axis, which has %lld elements",
+                        (long long)in->x->extent[axis]);
     }
     if (err == WPK_OK) {
         err = copy_shape(in, in->x);
@@ -198,8 +195,8 @@ static wpk_err check_indices(const struct wpk_inference *in)
         int64_t extent = in->x->extent[first + (int)(i % row)];
         double index = wpk_graph_element(indices, i);
         if (index < -(double)extent || index >= (double)extent) {
-            return wpk_graph_fail(in->diag, WPK_EINVAL, "index %.0f of an axis of %lld elements",
-                                  index, (long long)extent);
+            return wpk_fail(in->diag, WPK_EINVAL, "index %.0f of an axis of %lld elements", index,
+                            (long long)extent);
         }
     }
     return WPK_OK;
@@ -408,6 +405,6 @@ wpk_err wpk_print_indexed(struct wpk_printer *printer)
     case WPK_KIND_ONE_HOT:
         return print_one_hot(printer);
     default: /* of a Scatter, and else host.h computes it */
-        return wpk_graph_fail(printer->diag, WPK_EUNSUPPORTED, "its reduction is not supported");
+        return wpk_fail(printer->diag, WPK_EUNSUPPORTED, "its reduction is not supported");
     }
 }

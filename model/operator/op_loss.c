@@ -33,7 +33,7 @@ wpk_err wpk_infer_loss(const struct wpk_inference *in)
                weights->dtype == in->x->dtype;
     }
     if (!fits || wpk_dtype_is_float(labels->dtype)) {
-        return wpk_graph_fail(in->diag, WPK_EINVAL, "its labels or weights do not fit its scores");
+        return wpk_fail(in->diag, WPK_EINVAL, "its labels or weights do not fit its scores");
     }
     if (in->node->part == 1) {
         in->out->rank = in->x->rank;
@@ -136,8 +136,8 @@ wpk_err wpk_print_loss(struct wpk_printer *printer)
     }
     bool is_mean = strcmp(reduction, "mean") == 0, is_reduced = strcmp(reduction, "none") != 0;
     if (is_reduced && !is_mean && strcmp(reduction, "sum") != 0) {
-        wpk_diag_set(printer->diag, "its reduction %s is not supported", reduction);
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(printer->diag, WPK_EUNSUPPORTED, "its reduction %s is not supported",
+                        reduction);
     }
     wpk_printer_output(printer);
     wpk_buf_append_text(printer->text, "-");

@@ -15,11 +15,11 @@ static wpk_err infer_blocks(const struct wpk_inference *in)
     bool is_depth = in->op->kind == WPK_KIND_SPACE_TO_DEPTH;
 
     if (in->x->rank != 4 || block < 1 || block > 4096) {
-        return wpk_graph_fail(in->diag, WPK_EINVAL,
-                              "its input has not four axes, or its blocksize is no extent");
+        return wpk_fail(in->diag, WPK_EINVAL,
+                        "its input has not four axes, or its blocksize is no extent");
     }
     if (is_depth ? from[2] % block != 0 || from[3] % block != 0 : from[1] % (block * block) != 0) {
-        return wpk_graph_fail(in->diag, WPK_EINVAL, "its blocksize does not divide its input");
+        return wpk_fail(in->diag, WPK_EINVAL, "its blocksize does not divide its input");
     }
     in->out->rank = 4;
     in->out->extent[0] = from[0];
@@ -37,12 +37,12 @@ static wpk_err infer_tile(const struct wpk_inference *in)
     wpk_err err =
         wpk_operator_integers(in->graph, in->node, "repeats", 1, repeats, &count, in->diag);
     if (err == WPK_OK && count != in->x->rank) {
-        err = wpk_graph_fail(in->diag, WPK_EINVAL, "its repeats are not one for each axis");
+        err = wpk_fail(in->diag, WPK_EINVAL, "its repeats are not one for each axis");
     }
     in->out->rank = in->x->rank;
     for (int d = 0; err == WPK_OK && d < count; d++) {
         if (repeats[d] < 1 || repeats[d] > WPK_ELEMENTS_MAX / in->x->extent[d]) {
-            err = wpk_graph_fail(in->diag, WPK_EINVAL, "one of its repeats is no extent");
+            err = wpk_fail(in->diag, WPK_EINVAL, "one of its repeats is no extent");
         } else {
             in->out->extent[d] = in->x->extent[d] * repeats[d];
         }
@@ -59,7 +59,7 @@ static wpk_err infer_center(const struct wpk_inference *in)
 
     wpk_err err = wpk_operator_integers(in->graph, in->node, "shape", 1, wanted, &count, in->diag);
     if (err == WPK_OK && count != (axes != NULL ? axes->count : in->x->rank)) {
-        err = wpk_graph_fail(in->diag, WPK_EINVAL, "its shape is not one extent for each axis");
+        err = wpk_fail(in->diag, WPK_EINVAL, "its shape is not one extent for each axis");
     }
     in->out->rank = in->x->rank;
     memcpy(in->out->extent, in->x->extent, sizeof(in->out->extent));
@@ -316,16 +316,15 @@ wpk_err wpk_print_border(struct wpk_printer *printer)
         bool is_wider = border.before[d] > 0 || border.after[d] > 0;
         loads *= 1 + (border.before[d] > 0) + (border.after[d] > 0);
         if (is_wider && left(&border, d) < 1) {
-            wpk_diag_set(printer->diag, "its pads leave no element of axis %d", d);
-            err = WPK_EINVAL;
+            err = wpk_fail(printer->diag, WPK_EINVAL, "its pads leave no element of axis %d", d);
         } else if (is_wider && x->extent[d] == 1 && strcmp(border.mode, "reflect") == 0) {
-            wpk_diag_set(printer->diag, "it reflects axis %d, which has one element", d);
-            err = WPK_EINVAL;
+            err = wpk_fail(printer->diag, WPK_EINVAL, "it reflects axis %d, which has one element",
+                           d);
         }
     }
     if (err == WPK_OK && loads > WPK_LOADS_MAX) { /* 3 for each axis */
-        wpk_diag_set(printer->diag, "its mode %s is supported on five axes", border.mode);
-        err = WPK_EUNSUPPORTED;
+        err = wpk_fail(printer->diag, WPK_EUNSUPPORTED, "its mode %s is supported on five axes",
+                       border.mode);
     }
     if (err == WPK_OK) {
         wpk_printer_output(printer);

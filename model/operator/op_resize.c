@@ -46,7 +46,7 @@ static wpk_err read_pads(const struct wpk_graph *graph, const struct wpk_graph_n
     }
     err = wpk_graph_integers(value, out, 2 * WPK_RANK_MAX, count);
     if (err != WPK_OK) {
-        return wpk_graph_fail(diag, WPK_EUNSUPPORTED, "its pads must be a constant of integers");
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "its pads must be a constant of integers");
     }
     return err;
 }
@@ -69,7 +69,7 @@ wpk_err wpk_operator_pads(const struct wpk_graph *graph, const struct wpk_graph_
     const char *mode = wpk_graph_text(node, "mode", "constant");
     if (strcmp(mode, "constant") != 0 && strcmp(mode, "edge") != 0 &&
         strcmp(mode, "reflect") != 0 && strcmp(mode, "wrap") != 0) {
-        return wpk_graph_fail(diag, WPK_EUNSUPPORTED, "its mode %s is not supported", mode);
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "its mode %s is not supported", mode);
     }
     for (int d = 0; d < rank; d++) {
         axes[d] = d;
@@ -81,14 +81,12 @@ wpk_err wpk_operator_pads(const struct wpk_graph *graph, const struct wpk_graph_
         err = wpk_operator_integers(graph, node, "axes", 3, axes, &axis_count, diag);
     }
     if (err == WPK_OK && pad_count != 2 * axis_count) {
-        wpk_diag_set(diag, "%d pads for %d axes", pad_count, axis_count);
-        err = WPK_EINVAL;
+        err = wpk_fail(diag, WPK_EINVAL, "%d pads for %d axes", pad_count, axis_count);
     }
     for (int i = 0; err == WPK_OK && i < axis_count; i++) {
         err = wpk_operator_axis(axes[i], rank, &axis, diag);
         if (err == WPK_OK && !(is_extent(pads[i]) && is_extent(pads[axis_count + i]))) {
-            wpk_diag_set(diag, "more than 2^33 elements");
-            err = WPK_EINVAL;
+            err = wpk_fail(diag, WPK_EINVAL, "more than 2^33 elements");
         } else if (err == WPK_OK) {
             before[axis] = pads[i];
             after[axis] = pads[axis_count + i];
@@ -127,20 +125,20 @@ static wpk_err read_factors(const struct wpk_graph *graph, const struct wpk_grap
     const struct wpk_graph_value *list = sizes != NULL ? sizes : scales;
 
     if (!is_nearest(node)) {
-        return wpk_graph_fail(diag, WPK_EUNSUPPORTED,
-                              "a Resize is supported with mode nearest, asymmetric and floor or "
-                              "half_pixel");
+        return wpk_fail(diag, WPK_EUNSUPPORTED,
+                        "a Resize is supported with mode nearest, asymmetric and floor or "
+                        "half_pixel");
     }
     if (list == NULL || list->data == NULL || list->rank != 1 || list->extent[0] != x->rank) {
-        wpk_diag_set(diag, "its scales or sizes must be a constant, one for each axis");
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED,
+                        "its scales or sizes must be a constant, one for each axis");
     }
     for (int d = 0; d < x->rank; d++) {
         double factor = wpk_graph_element(list, d);
         factor = list == sizes ? factor / (double)x->extent[d] : factor;
         if (!(factor >= 1 && factor <= 1024) || floor(factor) != factor) {
-            wpk_diag_set(diag, "axis %d is resized by %g; whole factors are supported", d, factor);
-            return WPK_EUNSUPPORTED;
+            return wpk_fail(diag, WPK_EUNSUPPORTED,
+                            "axis %d is resized by %g; whole factors are supported", d, factor);
         }
         out[d] = (int64_t)factor;
     }
@@ -183,7 +181,7 @@ static wpk_err list_axes(const struct wpk_graph_node *node, int rank, int *out, 
 
     *count = axes != NULL ? axes->count : rank;
     if (*count > rank) {
-        return wpk_graph_fail(diag, WPK_EINVAL, "%d axes of %d", *count, rank);
+        return wpk_fail(diag, WPK_EINVAL, "%d axes of %d", *count, rank);
     }
     for (int i = 0; err == WPK_OK && i < *count; i++) {
         out[i] = i;
@@ -210,7 +208,7 @@ static double common_scale(const struct wpk_graph_value *sizes, const struct axi
 static wpk_err set_axis(struct axis *axis, double scale, double output, struct wpk_diag *diag)
 {
     if (!(output >= 1 && output <= (double)WPK_ELEMENTS_MAX) || !(scale > 0)) {
-        return wpk_graph_fail(diag, WPK_EINVAL, "an axis is resized to %g elements", output);
+        return wpk_fail(diag, WPK_EINVAL, "an axis is resized to %g elements", output);
     }
     axis->scale = scale;
     axis->output = (int64_t)output;
@@ -234,8 +232,8 @@ static wpk_err plan(const struct wpk_graph *graph, const struct wpk_graph_node *
     wpk_err err = list_axes(node, x->rank, listed, &count, diag);
     if (err == WPK_OK && (list == NULL || list->data == NULL || list->extent[0] != count ||
                           (roi != NULL && (roi->data == NULL || roi->extent[0] != 2 * count)))) {
-        wpk_diag_set(diag, "its scales, sizes and roi must be constants, one for each axis");
-        err = WPK_EUNSUPPORTED;
+        err = wpk_fail(diag, WPK_EUNSUPPORTED,
+                       "its scales, sizes and roi must be constants, one for each axis");
     }
     for (int d = 0; d < x->rank; d++) {
         out[d] = (struct axis){x->extent[d], x->extent[d], 1, 0, 1};

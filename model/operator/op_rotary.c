@@ -47,8 +47,8 @@ static wpk_err read_rotary(const struct wpk_graph_node *node,
     fits = fits && table->extent[0] == out->batch && table->extent[1] == out->rows &&
            (positions == NULL || (positions->rank == 2 && !wpk_dtype_is_float(positions->dtype)));
     if (!fits || (positions != NULL && cosines->extent[0] > POSITIONS_MAX)) {
-        wpk_diag_set(diag, "its caches or positions do not fit its input, or are too long");
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED,
+                        "its caches or positions do not fit its input, or are too long");
     }
     return WPK_OK;
 }

@@ -43,12 +43,12 @@ wpk_err wpk_operator_check(const struct wpk_operator *op, const struct wpk_graph
                            struct wpk_diag *diag)
 {
     if (node->input_count < op->input_min || node->input_count > op->input_max) {
-        return wpk_graph_fail(diag, WPK_EUNSUPPORTED, "%d inputs; %d to %d are supported",
-                              node->input_count, op->input_min, op->input_max);
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "%d inputs; %d to %d are supported",
+                        node->input_count, op->input_min, op->input_max);
     }
     for (int i = 0; i < op->input_min; i++) {
         if (node->inputs[i] < 0) {
-            return wpk_graph_fail(diag, WPK_EPARSE, "its input number %d is left out", i);
+            return wpk_fail(diag, WPK_EPARSE, "its input number %d is left out", i);
         }
     }
     bool has_output = node->output_count >= 1 && node->outputs[0] >= 0;
@@ -56,27 +56,26 @@ wpk_err wpk_operator_check(const struct wpk_operator *op, const struct wpk_graph
         has_output = has_output || node->outputs[i] >= 0;
     }
     if (!has_output) {
-        return wpk_graph_fail(diag, WPK_EPARSE, "it has no output");
+        return wpk_fail(diag, WPK_EPARSE, "it has no output");
     }
     int most = op->outputs > op->parts ? op->outputs : op->parts;
     if (node->part_count > (most > 0 ? most : 1)) {
-        wpk_diag_set(diag, "%d outputs; it has at most %d", node->part_count, most > 0 ? most : 1);
-        return WPK_EPARSE;
+        return wpk_fail(diag, WPK_EPARSE, "%d outputs; it has at most %d", node->part_count,
+                        most > 0 ? most : 1);
     }
     if (node->part > 0 && node->part >= op->parts) {
-        wpk_diag_set(diag, "its output number %d is not supported", node->part);
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "its output number %d is not supported",
+                        node->part);
     }
     for (int i = 0; i < node->attribute_count; i++) {
         if (!lists_attribute(op->attributes, &node->attributes[i])) {
-            return wpk_graph_fail(diag, WPK_EUNSUPPORTED,
-                                  "its attribute %s is not supported, or not of its type",
-                                  node->attributes[i].name);
+            return wpk_fail(diag, WPK_EUNSUPPORTED,
+                            "its attribute %s is not supported, or not of its type",
+                            node->attributes[i].name);
         }
     }
     if (wpk_graph_int(node, "spatial", 1) != 1) {
-        wpk_diag_set(diag, "its spatial is not 1, which alone is supported");
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "its spatial is not 1, which alone is supported");
     }
     return WPK_OK;
 }
@@ -86,7 +85,7 @@ wpk_err wpk_operator_check(const struct wpk_operator *op, const struct wpk_graph
 wpk_err wpk_operator_axis(int64_t axis, int rank, int *out, struct wpk_diag *diag)
 {
     if (axis < -rank || axis >= rank) {
-        return wpk_graph_fail(diag, WPK_EINVAL, "axis %lld of %d", (long long)axis, rank);
+        return wpk_fail(diag, WPK_EINVAL, "axis %lld of %d", (long long)axis, rank);
     }
     *out = (int)(axis < 0 ? axis + rank : axis);
     return WPK_OK;
@@ -113,14 +112,13 @@ wpk_err wpk_operator_order(const struct wpk_graph_node *node, int rank, int *out
     bool taken[WPK_RANK_MAX] = {false};
 
     if (perm != NULL && perm->count != rank) {
-        wpk_diag_set(diag, "its perm has %d axes, its input %d", perm->count, rank);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "its perm has %d axes, its input %d", perm->count, rank);
     }
     for (int d = 0; d < rank; d++) {
         int64_t axis = perm != NULL ? perm->integers[d] : rank - 1 - d;
         if (axis < 0 || axis >= rank || taken[axis]) {
-            wpk_diag_set(diag, "its perm is no order of its axes: %lld", (long long)axis);
-            return WPK_EINVAL;
+            return wpk_fail(diag, WPK_EINVAL, "its perm is no order of its axes: %lld",
+                            (long long)axis);
         }
         taken[axis] = true;
         out[d] = (int)axis;
@@ -152,8 +150,8 @@ wpk_err wpk_operator_integers(const struct wpk_graph *graph, const struct wpk_gr
     if (err == WPK_ERANGE) {
         wpk_diag_set(diag, "its %s are more than %d", attribute, WPK_RANK_MAX);
     } else if (err != WPK_OK) {
-        wpk_diag_set(diag, "its %s (input %d) must be a constant of integers", attribute, input);
-        err = WPK_EUNSUPPORTED;
+        err = wpk_fail(diag, WPK_EUNSUPPORTED, "its %s (input %d) must be a constant of integers",
+                       attribute, input);
     }
     return err;
 }
@@ -214,7 +212,7 @@ wpk_err wpk_operator_reduced(const struct wpk_graph *graph, const struct wpk_gra
         return WPK_OK;
     }
     if (rank == 0) {
-        return wpk_graph_fail(diag, WPK_EUNSUPPORTED, "its input is a scalar");
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "its input is a scalar");
     }
     switch (op->axes) {
     case WPK_AXES_LISTED:
@@ -233,8 +231,7 @@ wpk_err wpk_operator_reduced(const struct wpk_graph *graph, const struct wpk_gra
         break;
     case WPK_AXES_SPATIAL:
         if (rank < 3) {
-            wpk_diag_set(diag, "its input has %d axes; it needs at least 3", rank);
-            return WPK_EINVAL;
+            return wpk_fail(diag, WPK_EINVAL, "its input has %d axes; it needs at least 3", rank);
         }
         axis = 2;
         is_flat = true;

@@ -235,7 +235,8 @@ static void quantize_blocks(struct wpk_expansion *e, const struct wpk_graph_valu
             double weight = weight_at(w, at + i * of_row);
             double narrow = fmin(rint(weight / (double)scales[b]), I4_ZERO - 1);
             uint8_t *both = &q[b * I4_BLOCK / 2 + i / 2];
-            *both ^= (uint8_t)(((int)narrow + I4_ZERO) ^ I4_ZERO) << (i % 2 * 4);
+            int bits = (((int)narrow + I4_ZERO) ^ I4_ZERO) << (i % 2 * 4);
+            *both = (uint8_t)(*both ^ bits);
             note_loss(e->graph, weight, narrow * (double)scales[b]);
         }
     }

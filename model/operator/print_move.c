@@ -79,8 +79,8 @@ wpk_err wpk_print_reshape(struct wpk_printer *printer)
     int to_next = 0;
 
     if (wpk_graph_elements(x) != wpk_graph_elements(out)) { /* the groups would not end */
-        return wpk_graph_fail(printer->diag, WPK_EINVAL, "%lld elements become %lld",
-                              (long long)wpk_graph_elements(x), (long long)wpk_graph_elements(out));
+        return wpk_fail(printer->diag, WPK_EINVAL, "%lld elements become %lld",
+                        (long long)wpk_graph_elements(x), (long long)wpk_graph_elements(out));
     }
 
     while (from_next < x->rank || to_next < out->rank) {
@@ -221,8 +221,8 @@ wpk_err wpk_print_pad(struct wpk_printer *printer)
     if (err == WPK_OK && value != NULL &&
         (value->data == NULL || wpk_graph_elements(value) != 1 ||
          isnan(wpk_graph_element(value, 0)))) {
-        wpk_diag_set(printer->diag, "its value (input 2) must be a constant number");
-        err = WPK_EUNSUPPORTED;
+        err = wpk_fail(printer->diag, WPK_EUNSUPPORTED,
+                       "its value (input 2) must be a constant number");
     }
     if (err != WPK_OK) {
         return err;

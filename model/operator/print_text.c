@@ -328,8 +328,8 @@ static wpk_err print_limit(struct wpk_printer *printer, const char *name, int in
         return WPK_OK;
     }
     if (wpk_graph_elements(value) != 1 || value->dtype != printer->out->dtype) {
-        wpk_diag_set(printer->diag, "its %s must be one number of its input's type", name);
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(printer->diag, WPK_EUNSUPPORTED,
+                        "its %s must be one number of its input's type", name);
     }
     if (value->data != NULL && !isnan(wpk_graph_element(value, 0))) {
         wpk_printer_constant(printer, value);
@@ -423,13 +423,13 @@ wpk_err wpk_print_equation(struct wpk_printer *printer)
 
 wpk_err wpk_print_top_k(struct wpk_printer *printer)
 {
-    return wpk_graph_fail(printer->diag, WPK_EUNSUPPORTED, "K must be a constant");
+    return wpk_fail(printer->diag, WPK_EUNSUPPORTED, "K must be a constant");
 }
 
 wpk_err wpk_print_shapeless(struct wpk_printer *printer)
 {
-    wpk_diag_set(printer->diag, "its shape is no constant, or it has more than 2^26 elements");
-    return WPK_EUNSUPPORTED;
+    return wpk_fail(printer->diag, WPK_EUNSUPPORTED,
+                    "its shape is no constant, or it has more than 2^26 elements");
 }
 
 wpk_err wpk_print_boundary(struct wpk_printer *printer)

@@ -404,12 +404,11 @@ wpk_err wpk_print_pool(struct wpk_printer *printer)
     enum wpk_dtype dtype = printer->input[0]->dtype;
     if (err == WPK_OK && is_max && !wpk_dtype_is_float(dtype) && dtype != WPK_U8 &&
         dtype != WPK_I8) {
-        wpk_diag_set(printer->diag, "a maximum of other integers than u8 and i8");
-        err = WPK_EUNSUPPORTED;
+        err =
+            wpk_fail(printer->diag, WPK_EUNSUPPORTED, "a maximum of other integers than u8 and i8");
     }
     if (err == WPK_OK && wpk_graph_int(printer->node, "p", 2) < 1) {
-        wpk_diag_set(printer->diag, "its p is less than 1");
-        err = WPK_EINVAL;
+        err = wpk_fail(printer->diag, WPK_EINVAL, "its p is less than 1");
     }
     if (err != WPK_OK) {
         return err;
@@ -536,13 +535,13 @@ static wpk_err read_list(const struct wpk_graph_node *node, const char *name, in
     const struct wpk_graph_attribute *list = wpk_graph_attribute(node, name, WPK_ATTRIBUTE_INTS);
 
     if (list != NULL && list->count != count) {
-        wpk_diag_set(diag, "its %s are %d; its input asks for %d", name, list->count, count);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "its %s are %d; its input asks for %d", name, list->count,
+                        count);
     }
     for (int i = 0; i < count; i++) {
         out[i] = list != NULL ? list->integers[i] : otherwise;
         if (out[i] < min || out[i] > NUMBER_MAX) {
-            return wpk_graph_fail(diag, WPK_EINVAL, "its %s contain %lld", name, (long long)out[i]);
+            return wpk_fail(diag, WPK_EINVAL, "its %s contain %lld", name, (long long)out[i]);
         }
     }
     return WPK_OK;
@@ -554,9 +553,9 @@ static wpk_err count_windows(struct wpk_graph_window *w, int d, bool is_ceil, st
     int64_t room = w->before[d] + w->input[d] + w->after[d] - span;
 
     if (room < 0) {
-        return wpk_graph_fail(diag, WPK_EINVAL,
-                              "its window spans %lld elements; its padded input has %lld",
-                              (long long)span, (long long)(room + span));
+        return wpk_fail(diag, WPK_EINVAL,
+                        "its window spans %lld elements; its padded input has %lld",
+                        (long long)span, (long long)(room + span));
     }
     w->output[d] = (is_ceil ? room + w->stride[d] - 1 : room) / w->stride[d] + 1;
     if (is_ceil && (w->output[d] - 1) * w->stride[d] >= w->input[d] + w->before[d]) {
@@ -577,8 +576,8 @@ static wpk_err read_window(const struct wpk_graph_node *node, const int64_t *ker
         is_mode = is_mode || strcmp(auto_pad, modes[i]) == 0;
     }
     if (!is_mode) {
-        wpk_diag_set(diag, "its auto_pad is '%s', which ONNX does not know", auto_pad);
-        return WPK_EPARSE;
+        return wpk_fail(diag, WPK_EPARSE, "its auto_pad is '%s', which ONNX does not know",
+                        auto_pad);
     }
     wpk_err err = read_list(node, "kernel_shape", out->rank, 1, -1, out->kernel, diag);
     if (kernel != NULL && wpk_graph_attribute(node, "kernel_shape", WPK_ATTRIBUTE_INTS) == NULL) {
@@ -590,8 +589,7 @@ static wpk_err read_window(const struct wpk_graph_node *node, const int64_t *ker
     }
     if (err == WPK_OK && kernel != NULL &&
         memcmp(out->kernel, kernel, (size_t)out->rank * sizeof(int64_t)) != 0) {
-        wpk_diag_set(diag, "its kernel_shape differs from its weights");
-        err = WPK_EINVAL;
+        err = wpk_fail(diag, WPK_EINVAL, "its kernel_shape differs from its weights");
     }
     if (err == WPK_OK) {
         err = read_list(node, "strides", out->rank, 1, 1, out->stride, diag);
@@ -604,8 +602,8 @@ static wpk_err read_window(const struct wpk_graph_node *node, const int64_t *ker
     }
     for (int d = 0; err == WPK_OK && d < out->rank; d++) {
         if (out->kernel[d] > NUMBER_MAX) {
-            wpk_diag_set(diag, "a window of %lld elements", (long long)out->kernel[d]);
-            err = WPK_EINVAL;
+            err =
+                wpk_fail(diag, WPK_EINVAL, "a window of %lld elements", (long long)out->kernel[d]);
         }
         out->before[d] = pads[d];
         out->after[d] = pads[out->rank + d];
@@ -622,8 +620,8 @@ wpk_err wpk_graph_window(const struct wpk_graph *graph, const struct wpk_graph_n
 
     *out = (struct wpk_graph_window){.rank = input->rank - 2};
     if (input->rank < 3) {
-        wpk_diag_set(diag, "its input has %d axes; it needs at least 3", input->rank);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "its input has %d axes; it needs at least 3",
+                        input->rank);
     }
     memcpy(out->input, input->extent + 2, (size_t)out->rank * sizeof(int64_t));
     wpk_err err = read_window(node, kernel, out, diag);
@@ -670,8 +668,8 @@ wpk_err wpk_graph_window_transposed(const struct wpk_graph *graph,
     for (int d = 0; err == WPK_OK && d < out->rank; d++) {
         int64_t span = (out->kernel[d] - 1) * out->dilation[d] + 1;
         if (out->input[d] > NUMBER_MAX) {
-            wpk_diag_set(diag, "an input of %lld elements", (long long)out->input[d]);
-            return WPK_EINVAL;
+            return wpk_fail(diag, WPK_EINVAL, "an input of %lld elements",
+                            (long long)out->input[d]);
         }
         int64_t whole = (out->input[d] - 1) * out->stride[d] + span + more[d];
         if (wanted[d] > 0 || is_same) {
@@ -685,7 +683,7 @@ wpk_err wpk_graph_window_transposed(const struct wpk_graph *graph,
             out->output[d] = wanted[d]; /* no input meets what lies behind */
         }
         if (out->output[d] < 1) {
-            return wpk_graph_fail(diag, WPK_EINVAL, "its padding leaves no output");
+            return wpk_fail(diag, WPK_EINVAL, "its padding leaves no output");
         }
     }
     return err;

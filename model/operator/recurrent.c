@@ -576,15 +576,15 @@ static wpk_err describe(struct recurrent *r, int *out)
         strcmp(wpk_graph_text(r->e->node, "direction", ""), "bidirectional") == 0 ? 2 : 1;
     if (x == NULL || weights == NULL || x->rank != 3 || weights->rank != 3 || !x->is_typed ||
         x->dtype != WPK_F32) {
-        wpk_diag_set(r->e->diag, "its inputs X and R must be f32 with three dimensions");
-        return WPK_EINVAL;
+        return wpk_fail(r->e->diag, WPK_EINVAL,
+                        "its inputs X and R must be f32 with three dimensions");
     }
     r->steps = x->extent[r->is_batch_first ? 1 : 0];
     r->batch = x->extent[r->is_batch_first ? 0 : 1];
     r->width = x->extent[2];
     r->hidden = r->is_quantized ? weights->extent[1] : weights->extent[2];
     if (r->steps < 1 || r->batch < 1 || r->width < 1 || r->hidden < 1) {
-        return wpk_graph_fail(r->e->diag, WPK_EINVAL, "a tensor with no elements");
+        return wpk_fail(r->e->diag, WPK_EINVAL, "a tensor with no elements");
     }
     wpk_err err = check(r);
     if (err == WPK_OK) {

@@ -23,9 +23,9 @@ static wpk_err check_size(const struct wpk_graph_value *value, struct wpk_diag *
 
     for (int d = 0; d < value->rank; d++) {
         if (value->extent[d] < 1 || value->extent[d] > WPK_ELEMENTS_MAX / count) {
-            return wpk_graph_fail(diag, WPK_EINVAL,
-                                  value->extent[d] < 1 ? "a tensor with no elements"
-                                                       : "a tensor with more than 2^33 elements");
+            return wpk_fail(diag, WPK_EINVAL,
+                            value->extent[d] < 1 ? "a tensor with no elements"
+                                                 : "a tensor with more than 2^33 elements");
         }
         count *= value->extent[d];
     }
@@ -49,18 +49,17 @@ static wpk_err check_types(const struct wpk_inference *in)
             continue;
         }
         if (!input->is_typed) {
-            return wpk_graph_fail(in->diag, WPK_EUNSUPPORTED,
-                                  "its input %s has the element type %s%s", input->name,
-                                  wpk_graph_element_type_name(input->element_type),
-                                  wpk_graph_element_type_advice(input->element_type));
+            return wpk_fail(in->diag, WPK_EUNSUPPORTED, "its input %s has the element type %s%s",
+                            input->name, wpk_graph_element_type_name(input->element_type),
+                            wpk_graph_element_type_advice(input->element_type));
         }
         if (i == 0 && in->op->kind == WPK_KIND_SELECT) {
             continue; /* the condition */
         }
         if (is_data && in->op->output != WPK_OUTPUT_SUM && input->dtype != first->dtype &&
             strcmp(in->node->op, "Dropout") != 0 && strcmp(in->node->op, "Pow") != 0) {
-            return wpk_graph_fail(in->diag, WPK_EUNSUPPORTED, "its inputs have the types %s and %s",
-                                  wpk_dtype_name(first->dtype), wpk_dtype_name(input->dtype));
+            return wpk_fail(in->diag, WPK_EUNSUPPORTED, "its inputs have the types %s and %s",
+                            wpk_dtype_name(first->dtype), wpk_dtype_name(input->dtype));
         }
     }
     return WPK_OK;
@@ -91,9 +90,8 @@ static wpk_err infer_type(const struct wpk_inference *in)
         int64_t to = wpk_graph_int(in->node, attribute, 0);
         if (to < 0 || to > INT_MAX || wpk_graph_dtype((int)to, &in->out->dtype) != WPK_OK) {
             int type = to < 0 || to > INT_MAX ? -1 : (int)to;
-            wpk_diag_set(in->diag, "the element type %s is not supported%s",
-                         wpk_graph_element_type_name(type), wpk_graph_element_type_advice(type));
-            return WPK_EUNSUPPORTED;
+            return wpk_fail(in->diag, WPK_EUNSUPPORTED, "the element type %s is not supported%s",
+                            wpk_graph_element_type_name(type), wpk_graph_element_type_advice(type));
         }
     }
     return WPK_OK;
@@ -147,9 +145,8 @@ static wpk_err drop_empty_parts(struct wpk_graph *graph, struct wpk_graph_node *
 static wpk_err check_declared(const struct wpk_graph_value *out, struct wpk_diag *diag)
 {
     if (out->element_type != 0 && !wpk_precision_declares(out->element_type, out->dtype)) {
-        wpk_diag_set(diag, "its output %s is declared as %s, and is %s", out->name,
-                     wpk_graph_element_type_name(out->element_type), wpk_dtype_name(out->dtype));
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "its output %s is declared as %s, and is %s", out->name,
+                        wpk_graph_element_type_name(out->element_type), wpk_dtype_name(out->dtype));
     }
     return WPK_OK;
 }
@@ -167,9 +164,9 @@ static wpk_err check_version(const struct wpk_graph *graph, const struct wpk_gra
 
     for (size_t i = 0; i < sizeof(changed) / sizeof(changed[0]); i++) {
         if (graph->opset < changed[i].since && strcmp(node->op, changed[i].op) == 0) {
-            return wpk_graph_fail(diag, WPK_EUNSUPPORTED,
-                                  "opset %lld; this operator is supported since opset %lld",
-                                  (long long)graph->opset, (long long)changed[i].since);
+            return wpk_fail(diag, WPK_EUNSUPPORTED,
+                            "opset %lld; this operator is supported since opset %lld",
+                            (long long)graph->opset, (long long)changed[i].since);
         }
     }
     return WPK_OK;
@@ -182,8 +179,8 @@ wpk_err wpk_graph_infer_node(struct wpk_graph *graph, int index, struct wpk_diag
 
     in.op = wpk_operator_find(node->op, node->domain);
     if (in.op == NULL) {
-        return wpk_graph_fail(diag, WPK_EUNSUPPORTED, "the operator %s%s%s is not supported",
-                              node->domain, node->domain[0] != '\0' ? "." : "", node->op);
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "the operator %s%s%s is not supported",
+                        node->domain, node->domain[0] != '\0' ? "." : "", node->op);
     }
     wpk_err err = check_version(graph, node, diag);
     err = err == WPK_OK ? wpk_operator_check(in.op, node, diag) : err;
@@ -488,8 +485,8 @@ static wpk_err infer_added(struct wpk_graph *graph, struct wpk_graph_node *node,
         err = wpk_operator_check(wpk_operator_find(node->op, node->domain), node, &diag);
         err = err == WPK_OK ? wpk_graph_unroll(graph, node, &to, &diag) : err;
         if (err == WPK_ENOSPC) {
-            wpk_diag_set(&diag, "written out it has more than %d nodes", WPK_GRAPH_NODES_MAX);
-            err = WPK_EUNSUPPORTED;
+            err = wpk_fail(&diag, WPK_EUNSUPPORTED, "written out it has more than %d nodes",
+                           WPK_GRAPH_NODES_MAX);
         }
         if (err == WPK_EUNSUPPORTED || err == WPK_EINVAL || err == WPK_EPARSE) {
             add_problem(node, diag.text, problems);

@@ -15,7 +15,7 @@ static wpk_err slice_axis(int64_t start, int64_t end, int64_t step, int64_t exte
                           struct wpk_operator_slice *out, struct wpk_diag *diag)
 {
     if (step == 0 || step > WPK_ELEMENTS_MAX || step < -WPK_ELEMENTS_MAX) {
-        return wpk_graph_fail(diag, WPK_EINVAL, "a step of %lld", (long long)step);
+        return wpk_fail(diag, WPK_EINVAL, "a step of %lld", (long long)step);
     }
     start += start < 0 ? extent : 0;
     end += end < 0 ? extent : 0;
@@ -48,9 +48,9 @@ static wpk_err check_split(int64_t extent, const struct wpk_graph_attribute *lis
         total += part;
     }
     if (count != outputs || total != extent) {
-        return wpk_graph_fail(diag, WPK_EINVAL,
-                              "its split does not give its input's %lld elements to its %d outputs",
-                              (long long)extent, outputs);
+        return wpk_fail(diag, WPK_EINVAL,
+                        "its split does not give its input's %lld elements to its %d outputs",
+                        (long long)extent, outputs);
     }
     return WPK_OK;
 }
@@ -76,8 +76,8 @@ static wpk_err split(const struct wpk_graph *graph, const struct wpk_graph_node 
         parts > WPK_ELEMENTS_MAX ||
         (given != NULL && (given->data == NULL || wpk_dtype_is_float(given->dtype) ||
                            wpk_graph_elements(given) <= node->part))) {
-        wpk_diag_set(diag, "its split must be a constant of an integer for each output");
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED,
+                        "its split must be a constant of an integer for each output");
     }
     err = check_split(x->extent[axis], listed, given, node->part_count, diag);
     if (err != WPK_OK) {
@@ -91,8 +91,7 @@ static wpk_err split(const struct wpk_graph *graph, const struct wpk_graph_node 
                 : begin + each > x->extent[axis] ? x->extent[axis] - begin
                                                  : each;
         if (count < 0 || count > x->extent[axis] - begin) {
-            wpk_diag_set(diag, "its outputs have more elements than its input");
-            return WPK_EINVAL;
+            return wpk_fail(diag, WPK_EINVAL, "its outputs have more elements than its input");
         }
     }
     out->start[axis] = begin;
@@ -128,8 +127,7 @@ wpk_err wpk_operator_slice(const struct wpk_graph *graph, const struct wpk_graph
             err = WPK_OK;
         }
         if (err == WPK_ENOENT || (err == WPK_OK && count[i] != count[0])) {
-            wpk_diag_set(diag, "its starts, ends, axes and steps differ in number");
-            err = WPK_EINVAL;
+            err = wpk_fail(diag, WPK_EINVAL, "its starts, ends, axes and steps differ in number");
         }
     }
     for (int i = 0; err == WPK_OK && i < count[0]; i++) {

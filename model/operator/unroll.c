@@ -114,8 +114,8 @@ static wpk_err join(struct unroll *u, int scan, int64_t axis, bool is_reverse, i
     const struct wpk_graph_attribute along = wpk_compose_integer("axis", axis);
 
     if (u->times == 0) {
-        return wpk_graph_fail(u->diag, WPK_EUNSUPPORTED,
-                              "it has no iteration, and an output without elements");
+        return wpk_fail(u->diag, WPK_EUNSUPPORTED,
+                        "it has no iteration, and an output without elements");
     }
     for (int i = 0; i < u->times; i++) {
         parts[i] = emit(u, "Unsqueeze", &parts[i], 1, &axes, 1, -1);
@@ -198,10 +198,9 @@ static wpk_err unroll_loop(struct unroll *u)
 
     if (!read_scalar(u, own[TRIPS], WPK_UNROLL_TIMES_MAX + 1, &trips) ||
         !read_scalar(u, own[CONDITION], 1, &goes_on)) {
-        return wpk_graph_fail(
-            u->diag, WPK_EUNSUPPORTED,
-            "data decides how often it runs: its trip count and condition must follow "
-            "from constants and shapes");
+        return wpk_fail(u->diag, WPK_EUNSUPPORTED,
+                        "data decides how often it runs: its trip count and condition must follow "
+                        "from constants and shapes");
     }
     u->actual[CONDITION] = own[CONDITION];
     if (u->actual[CONDITION] < 0) {
@@ -212,15 +211,14 @@ static wpk_err unroll_loop(struct unroll *u)
     }
     while (err == WPK_OK && u->times < trips && goes_on != 0) {
         if (u->times == WPK_UNROLL_TIMES_MAX) {
-            return wpk_graph_fail(u->diag, WPK_EUNSUPPORTED, "it runs more than 1024 times");
+            return wpk_fail(u->diag, WPK_EUNSUPPORTED, "it runs more than 1024 times");
         }
         err = add_scalar(u, WPK_I64, u->times, &u->actual[TRIPS]);
         err = err == WPK_OK ? iterate(u) : err;
         if (err == WPK_OK && !read_scalar(u, u->results[0], 0, &goes_on)) {
-            return wpk_graph_fail(
-                u->diag, WPK_EUNSUPPORTED,
-                "data decides how often it runs: its condition after an iteration does "
-                "not follow from constants and shapes");
+            return wpk_fail(u->diag, WPK_EUNSUPPORTED,
+                            "data decides how often it runs: its condition after an iteration does "
+                            "not follow from constants and shapes");
         }
         u->actual[CONDITION] = u->results[0];
     }
@@ -258,12 +256,12 @@ static wpk_err unroll_scan(struct unroll *u)
             return err;
         }
         if (times >= 0 && x->extent[axis] != times) {
-            return wpk_graph_fail(u->diag, WPK_EPARSE, "its inputs have different numbers of rows");
+            return wpk_fail(u->diag, WPK_EPARSE, "its inputs have different numbers of rows");
         }
         times = x->extent[axis];
     }
     if (times > WPK_UNROLL_TIMES_MAX) {
-        return wpk_graph_fail(u->diag, WPK_EUNSUPPORTED, "it runs more than 1024 times");
+        return wpk_fail(u->diag, WPK_EUNSUPPORTED, "it runs more than 1024 times");
     }
     memcpy(u->actual, node->inputs, (size_t)u->count * sizeof(int));
     while (err == WPK_OK && u->times < times) {
@@ -298,11 +296,10 @@ static wpk_err describe(struct unroll *u)
         fits = node->inputs[i] >= 0;
     }
     if (!is_loop && u->graph->opset < 9) {
-        return wpk_graph_fail(u->diag, WPK_EUNSUPPORTED, "a Scan is supported since opset 9");
+        return wpk_fail(u->diag, WPK_EUNSUPPORTED, "a Scan is supported since opset 9");
     }
     return fits ? WPK_OK
-                : wpk_graph_fail(u->diag, WPK_EPARSE,
-                                 "its inputs and outputs are not those of its body");
+                : wpk_fail(u->diag, WPK_EPARSE, "its inputs and outputs are not those of its body");
 }
 
 wpk_err wpk_graph_unroll(struct wpk_graph *graph, const struct wpk_graph_node *node,

@@ -403,8 +403,8 @@ static wpk_err allocate(struct assembly *a, struct wpk_diag *diag)
 
     if (graph->input_count > WPK_MODEL_PLAN_ENDS_MAX ||
         graph->output_count > WPK_MODEL_PLAN_ENDS_MAX) {
-        wpk_diag_set(diag, "more than %d inputs or outputs", WPK_MODEL_PLAN_ENDS_MAX);
-        return WPK_ERANGE;
+        return wpk_fail(diag, WPK_ERANGE, "more than %d inputs or outputs",
+                        WPK_MODEL_PLAN_ENDS_MAX);
     }
     a->has_parts = WPK_ARENA_NEW(arena, bool, (size_t)graph->value_count);
     a->base = WPK_ARENA_NEW(arena, int, values);

@@ -124,9 +124,9 @@ static wpk_err check_kept(const struct checking *c, size_t step, int value,
         }
         wpk_checksum_hex(tensor->dense, written->size, checksum);
         if (strcmp(checksum, written->checksum) != 0) {
-            return wpk_graph_fail(c->diag, WPK_EMISMATCH,
-                                  "step %zu reads what step %zu wrote, but it was overwritten",
-                                  step, written->step);
+            return wpk_fail(c->diag, WPK_EMISMATCH,
+                            "step %zu reads what step %zu wrote, but it was overwritten", step,
+                            written->step);
         }
     }
     return WPK_OK;
@@ -169,8 +169,7 @@ static wpk_err check_written(const struct checking *c, size_t step,
         !has_nan(tensor->dense, dense_size(tensor)) || is_covered(c, from)) {
         return WPK_OK;
     }
-    wpk_diag_set(c->diag, "step %zu reads a value that no step wrote", step);
-    return WPK_EMISMATCH;
+    return wpk_fail(c->diag, WPK_EMISMATCH, "step %zu reads a value that no step wrote", step);
 }
 
 static wpk_err compare(struct checking *c, size_t step, const struct wpk_model_tensor *tensors,
@@ -195,7 +194,7 @@ static wpk_err compare(struct checking *c, size_t step, const struct wpk_model_t
         return err;
     }
     if (!found.passed) {
-        return wpk_graph_fail(
+        return wpk_fail(
             c->diag, WPK_EMISMATCH,
             "step %zu (%s) is wrong: its error is %.2e of its output's rms, %.1f times that "
             "of direct evaluation",

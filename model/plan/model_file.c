@@ -54,9 +54,9 @@ static wpk_err find_bound(const struct wpk_graph *graph, const char *pair, int *
         }
         wpk_suggest_offer(&suggest, name);
     }
-    return wpk_graph_fail(diag, WPK_EINVAL,
-                          "--bind takes INPUT=FILE.npy, and the model has no open input '%s'%s",
-                          word, wpk_suggest_text(&suggest));
+    return wpk_fail(diag, WPK_EINVAL,
+                    "--bind takes INPUT=FILE.npy, and the model has no open input '%s'%s", word,
+                    wpk_suggest_text(&suggest));
 }
 
 static wpk_err bind_array(struct wpk_graph *graph, int value, const struct wpk_npy *npy,
@@ -65,9 +65,8 @@ static wpk_err bind_array(struct wpk_graph *graph, int value, const struct wpk_n
     wpk_err err = wpk_graph_set_extents(graph, value, npy->extent, npy->rank, "--bind", diag);
 
     if (err == WPK_OK && !graph->values[value].is_typed) {
-        wpk_diag_set(diag, "the element type %s is not supported",
-                     wpk_graph_element_type_name(graph->values[value].element_type));
-        err = WPK_EUNSUPPORTED;
+        err = wpk_fail(diag, WPK_EUNSUPPORTED, "the element type %s is not supported",
+                       wpk_graph_element_type_name(graph->values[value].element_type));
     }
     if (err == WPK_OK) {
         const struct wpk_tensor_type type = wpk_model_value_type(&graph->values[value]);
@@ -149,17 +148,16 @@ wpk_err wpk_model_fixing_count(const struct wpk_model_fixing *fixing, int max, i
         const char *shape = fixing->shapes.items[i];
         int count = count_shapes(fixing, shape, fixing->shapes.count);
         if (count > 1 && count != *out) {
-            return wpk_graph_fail(diag, WPK_EINVAL,
-                                  "--shape: input %.*s has %d shapes, and another one %d",
-                                  (int)name_size(shape), shape, count, *out);
+            return wpk_fail(diag, WPK_EINVAL,
+                            "--shape: input %.*s has %d shapes, and another one %d",
+                            (int)name_size(shape), shape, count, *out);
         }
     }
     if (*out > max) {
-        return wpk_graph_fail(diag, WPK_EINVAL,
-                              max == 1
-                                  ? "--shape: an input has %d shapes; only tune takes more than %d"
-                                  : "--shape: an input has %d shapes; a plan has at most %d",
-                              *out, max);
+        return wpk_fail(diag, WPK_EINVAL,
+                        max == 1 ? "--shape: an input has %d shapes; only tune takes more than %d"
+                                 : "--shape: an input has %d shapes; a plan has at most %d",
+                        *out, max);
     }
     return WPK_OK;
 }
@@ -184,7 +182,7 @@ static wpk_err read_precision(const struct wpk_model_fixing *fixing, struct wpk_
 {
     if (fixing->math != NULL && (wpk_dtype_parse(fixing->math, &out->math) != WPK_OK ||
                                  (out->math != WPK_F32 && out->math != WPK_BF16))) {
-        return wpk_graph_fail(diag, WPK_EINVAL, "--math %s: expected f32 or bf16", fixing->math);
+        return wpk_fail(diag, WPK_EINVAL, "--math %s: expected f32 or bf16", fixing->math);
     }
     enum wpk_dtype *weights = &out->weights.dtype;
     out->weights.is_i4 = fixing->weights != NULL && strcmp(fixing->weights, "i4") == 0;
@@ -193,8 +191,8 @@ static wpk_err read_precision(const struct wpk_model_fixing *fixing, struct wpk_
     } else if (fixing->weights != NULL &&
                (wpk_dtype_parse(fixing->weights, weights) != WPK_OK ||
                 (*weights != WPK_F32 && *weights != WPK_BF16 && *weights != WPK_I8))) {
-        wpk_diag_set(diag, "--weights %s: expected f32, bf16, i8 or i4", fixing->weights);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "--weights %s: expected f32, bf16, i8 or i4",
+                        fixing->weights);
     }
     return WPK_OK;
 }
@@ -230,9 +228,9 @@ wpk_err wpk_model_file_read(const char *path, const struct wpk_model_fixing *fix
         }
     }
     if (err == WPK_ENOMEM && out->arena.is_full) {
-        wpk_diag_set(diag, "%s: its attributes and what follows from them need more than %zu MiB",
-                     path, WPK_GRAPH_MEMORY_MAX >> 20);
-        err = WPK_ERANGE;
+        err = wpk_fail(diag, WPK_ERANGE,
+                       "%s: its attributes and what follows from them need more than %zu MiB", path,
+                       WPK_GRAPH_MEMORY_MAX >> 20);
     }
     wpk_buf_fini(&found);
     return err;

@@ -63,8 +63,8 @@ static wpk_err declare(const struct wpk_graph *graph, int output, const struct w
                        struct wpk_job_op *op, bool *has_constants, struct wpk_diag *diag)
 {
     if (lowered->operand_count >= WPK_JOB_TENSORS_MAX) {
-        wpk_diag_set(diag, "an operator has at most %d tensors", WPK_JOB_TENSORS_MAX);
-        return WPK_ERANGE;
+        return wpk_fail(diag, WPK_ERANGE, "an operator has at most %d tensors",
+                        WPK_JOB_TENSORS_MAX);
     }
     op->tensors = calloc((size_t)lowered->operand_count + 1, sizeof(*op->tensors));
     if (op->tensors == NULL) {
@@ -83,8 +83,8 @@ static wpk_err declare(const struct wpk_graph *graph, int output, const struct w
         bool is_cut = type.size >= sizeof(tensor->type);
         wpk_buf_fini(&type);
         if (is_cut) {
-            wpk_diag_set(diag, "the type of %s is longer than an operator's may be", value->name);
-            return WPK_ERANGE;
+            return wpk_fail(diag, WPK_ERANGE, "the type of %s is longer than an operator's may be",
+                            value->name);
         }
         tensor->constant = !is_output && value->data != NULL;
         *has_constants = *has_constants || tensor->constant;
@@ -231,9 +231,9 @@ wpk_err wpk_tune_model_job(struct wpk_tune_model *model, const struct wpk_tune_c
     wpk_err err = WPK_OK;
 
     if (model->kernel_count > WPK_JOB_OPS_MAX) {
-        return wpk_graph_fail(diag, WPK_ERANGE,
-                              "the model has %d different operators to tune; %d are possible",
-                              model->kernel_count, WPK_JOB_OPS_MAX);
+        return wpk_fail(diag, WPK_ERANGE,
+                        "the model has %d different operators to tune; %d are possible",
+                        model->kernel_count, WPK_JOB_OPS_MAX);
     }
     for (int i = 0; i < job->op_count; i++) {
         wpk_job_op_fini(&job->ops[i]);

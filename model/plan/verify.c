@@ -164,11 +164,10 @@ static wpk_err compare(struct evaluation *e, double *differences, struct wpk_dia
             err = find_allowed(e, diag);
         }
         if (err == WPK_OK && !(differences[i] <= e->allowed[i])) {
-            wpk_diag_set(diag,
-                         "output %s differs from the model's by %.1e of its largest element; "
-                         "%.0e is allowed",
-                         value->name, differences[i], e->allowed[i]);
-            err = WPK_EMISMATCH;
+            err = wpk_fail(diag, WPK_EMISMATCH,
+                           "output %s differs from the model's by %.1e of its largest element; "
+                           "%.0e is allowed",
+                           value->name, differences[i], e->allowed[i]);
         }
     }
     return err;

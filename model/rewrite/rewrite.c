@@ -6,22 +6,13 @@
 
 wpk_err wpk_graph_rewrite(struct wpk_graph *graph)
 {
-    wpk_err err = wpk_graph_fold_rest(graph);
+    static wpk_err (*const steps[])(struct wpk_graph * graph) = {
+        wpk_graph_fold_rest,   wpk_graph_prune, wpk_graph_narrow,      wpk_graph_absorb,
+        wpk_graph_apply_rules, wpk_graph_merge, wpk_graph_gather_loops};
+    wpk_err err = WPK_OK;
 
-    if (err == WPK_OK) {
-        err = wpk_graph_prune(graph);
+    for (size_t i = 0; err == WPK_OK && i < sizeof(steps) / sizeof(steps[0]); i++) {
+        err = steps[i](graph);
     }
-    if (err == WPK_OK) {
-        err = wpk_graph_narrow(graph);
-    }
-    if (err == WPK_OK) {
-        err = wpk_graph_absorb(graph);
-    }
-    if (err == WPK_OK) {
-        err = wpk_graph_apply_rules(graph);
-    }
-    if (err == WPK_OK) {
-        err = wpk_graph_merge(graph);
-    }
-    return err == WPK_OK ? wpk_graph_gather_loops(graph) : err;
+    return err;
 }

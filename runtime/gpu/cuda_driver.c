@@ -35,9 +35,8 @@ static wpk_err find_calls(void *library, struct wpk_cuda_driver *driver, struct 
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
         void *found = dlsym(library, symbols[i].name);
         if (found == NULL) {
-            wpk_diag_set(diag, "the GPU's driver is too old: it has no function %s",
-                         symbols[i].name);
-            return WPK_EUNSUPPORTED;
+            return wpk_fail(diag, WPK_EUNSUPPORTED,
+                            "the GPU's driver is too old: it has no function %s", symbols[i].name);
         }
         memcpy(symbols[i].slot, &found, sizeof(found));
     }
@@ -49,17 +48,15 @@ static wpk_err start(struct wpk_cuda_driver *driver, bool emulated, struct wpk_d
     const char *name = emulated ? WPK_CUDA_EMULATED_LIBRARY : NVIDIA_LIBRARY;
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
-        wpk_diag_set(diag,
-                     emulated ? "the emulated GPU is not installed: no %s"
-                              : "this machine has no NVIDIA driver: no %s",
-                     name);
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT,
+                        emulated ? "the emulated GPU is not installed: no %s"
+                                 : "this machine has no NVIDIA driver: no %s",
+                        name);
     }
     wpk_err err = find_calls(library, driver, diag);
     int result = err == WPK_OK ? driver->cuInit(0) : WPK_CUDA_SUCCESS;
     if (result == WPK_CUDA_NO_DEVICE) {
-        wpk_diag_set(diag, "this machine has an NVIDIA driver and no GPU");
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT, "this machine has an NVIDIA driver and no GPU");
     }
     if (err == WPK_OK && result == WPK_CUDA_SUCCESS) {
         result = driver->cuDriverGetVersion(&driver->version);
@@ -134,8 +131,8 @@ wpk_err wpk_cuda_driver_device(const struct wpk_cuda_driver *driver, int ordinal
     int count = 0, device = 0, major = 0, minor = 0;
     int result = driver->cuDeviceGetCount(&count);
     if (result == WPK_CUDA_SUCCESS && (ordinal < 0 || ordinal >= count)) {
-        wpk_diag_set(diag, "there is no GPU %d: this machine has %d", ordinal, count);
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT, "there is no GPU %d: this machine has %d", ordinal,
+                        count);
     }
     result = result == 0 ? driver->cuDeviceGet(&device, ordinal) : result;
     result =

@@ -73,35 +73,32 @@ wpk_err wpk_arguments_match(const struct wpk_argument_list *list, const size_t *
                             struct wpk_diag *diag)
 {
     if (count != list->count) {
-        wpk_diag_set(diag, "%zu tensors given, %zu wanted", count, list->count);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "%zu tensors given, %zu wanted", count, list->count);
     }
     for (size_t i = 0; i < count; i++) {
         found[i] = NULL;
     }
     for (size_t i = 0; i < count; i++) {
         if (data[i].name == NULL) {
-            wpk_diag_set(diag, "tensor %zu has no name: tensors are bound by their names", i);
-            return WPK_EINVAL;
+            return wpk_fail(diag, WPK_EINVAL,
+                            "tensor %zu has no name: tensors are bound by their names", i);
         }
         size_t place = find(list, &data[i], i);
         if (place >= count) {
-            wpk_diag_set(diag, "no tensor is called '%s'", data[i].name);
-            return WPK_EINVAL;
+            return wpk_fail(diag, WPK_EINVAL, "no tensor is called '%s'", data[i].name);
         }
         const struct wpk_argument *argument = &list->argument[place];
         if (found[place] != NULL || data[i].data == NULL) {
-            wpk_diag_set(diag, "'%s' is given twice, or without data", argument->name);
-            return WPK_EINVAL;
+            return wpk_fail(diag, WPK_EINVAL, "'%s' is given twice, or without data",
+                            argument->name);
         }
         if (data[i].size != size[place]) {
-            wpk_diag_set(diag, "'%s' has %zu bytes, not %zu", argument->name, size[place],
-                         data[i].size);
-            return WPK_EINVAL;
+            return wpk_fail(diag, WPK_EINVAL, "'%s' has %zu bytes, not %zu", argument->name,
+                            size[place], data[i].size);
         }
         if ((uintptr_t)data[i].data % wpk_dtype_size(argument->type.dtype) != 0) {
-            wpk_diag_set(diag, "'%s' is not aligned to its elements", argument->name);
-            return WPK_EINVAL;
+            return wpk_fail(diag, WPK_EINVAL, "'%s' is not aligned to its elements",
+                            argument->name);
         }
         found[place] = data[i].data;
     }
@@ -132,9 +129,8 @@ static wpk_err bind_list(struct wpk_argument_list *list, const struct wpk_choice
     const struct wpk_argument_list before = *list;
 
     if ((size_t)wanted->count != before.count) {
-        wpk_diag_set(diag, "the choice binds %d tensors where the kernel has %zu", wanted->count,
-                     before.count);
-        return WPK_EMISMATCH;
+        return wpk_fail(diag, WPK_EMISMATCH, "the choice binds %d tensors where the kernel has %zu",
+                        wanted->count, before.count);
     }
     list->count = 0;
     for (int i = 0; i < wanted->count; i++) {
@@ -144,9 +140,9 @@ static wpk_err bind_list(struct wpk_argument_list *list, const struct wpk_choice
             k++;
         }
         if (k == before.count) {
-            wpk_diag_set(diag, "the kernel has no tensor %s, which the choice binds to '%s'",
-                         wanted->tensor[i].canonical, wanted->tensor[i].name);
-            return WPK_EMISMATCH;
+            return wpk_fail(diag, WPK_EMISMATCH,
+                            "the kernel has no tensor %s, which the choice binds to '%s'",
+                            wanted->tensor[i].canonical, wanted->tensor[i].name);
         }
         memcpy(tensor.name, wanted->tensor[i].name, WPK_NAME_MAX);
         tensor.type = before.argument[k].type;

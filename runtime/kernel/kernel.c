@@ -28,8 +28,8 @@ static wpk_err check_device(struct wpk_kernel *kernel, const struct wpk_device *
             return WPK_OK;
         }
         wpk_cpu_flags_list(needs->flags & ~(*device)->cpu.flags, missing);
-        wpk_diag_set(diag, "the kernel needs %s, which the machine lacks", missing);
-        return WPK_EMISMATCH;
+        return wpk_fail(diag, WPK_EMISMATCH, "the kernel needs %s, which the machine lacks",
+                        missing);
     }
     wpk_err err = wpk_kernel_gpu_open(kernel, diag);
     if (err != WPK_OK) {
@@ -37,9 +37,8 @@ static wpk_err check_device(struct wpk_kernel *kernel, const struct wpk_device *
     }
     *device = wpk_gpu_device(kernel->gpu);
     if (needs->capability > (*device)->cuda.capability) {
-        wpk_diag_set(diag, "the kernel needs sm_%d, the GPU is sm_%d", needs->capability,
-                     (*device)->cuda.capability);
-        return WPK_EMISMATCH;
+        return wpk_fail(diag, WPK_EMISMATCH, "the kernel needs sm_%d, the GPU is sm_%d",
+                        needs->capability, (*device)->cuda.capability);
     }
     return WPK_OK;
 }
@@ -74,23 +73,20 @@ static wpk_err open_object(struct wpk_kernel *kernel, const char *path, const st
         kernel->object = object;
     }
     if (kernel->object == NULL) {
-        wpk_diag_set(diag, "cannot load the kernel: %s", dlerror());
-        return WPK_ECORRUPT;
+        return wpk_fail(diag, WPK_ECORRUPT, "cannot load the kernel: %s", dlerror());
     }
     descriptor = dlsym(kernel->object, WPK_ABI_SYMBOL);
     if (descriptor == NULL) {
-        wpk_diag_set(diag, "%s is not a kernel: no %s in it", path, WPK_ABI_SYMBOL);
-        return WPK_ECORRUPT;
+        return wpk_fail(diag, WPK_ECORRUPT, "%s is not a kernel: no %s in it", path,
+                        WPK_ABI_SYMBOL);
     }
     if (descriptor->abi_version != WPK_ABI_VERSION) {
-        wpk_diag_set(diag, "the kernel has ABI %u, this is ABI %d", descriptor->abi_version,
-                     WPK_ABI_VERSION);
-        return WPK_EMISMATCH;
+        return wpk_fail(diag, WPK_EMISMATCH, "the kernel has ABI %u, this is ABI %d",
+                        descriptor->abi_version, WPK_ABI_VERSION);
     }
     size_t size = (size_t)(descriptor->manifest_end - descriptor->manifest);
     if (size > WPK_MANIFEST_SIZE_MAX || (descriptor->run == NULL) == (descriptor->image == NULL)) {
-        wpk_diag_set(diag, "the kernel's descriptor is damaged");
-        return WPK_ECORRUPT;
+        return wpk_fail(diag, WPK_ECORRUPT, "the kernel's descriptor is damaged");
     }
     kernel->descriptor = descriptor;
     return WPK_OK;
@@ -112,14 +108,12 @@ static wpk_err read_manifest(struct wpk_kernel *kernel, struct wpk_diag *diag)
         return err == WPK_ENOMEM || err == WPK_EMISMATCH ? err : WPK_ECORRUPT;
     }
     if (kernel->manifest.needs.cuda != (descriptor->image != NULL)) {
-        wpk_diag_set(diag, "manifest and code disagree on the kind of device");
-        return WPK_ECORRUPT;
+        return wpk_fail(diag, WPK_ECORRUPT, "manifest and code disagree on the kind of device");
     }
     bool prepares =
         descriptor->prepare != NULL || descriptor->prepare_image != descriptor->prepare_image_end;
     if (prepares != (kernel->manifest.prepare_count > 0)) {
-        wpk_diag_set(diag, "manifest and code disagree on what is prepared");
-        return WPK_ECORRUPT;
+        return wpk_fail(diag, WPK_ECORRUPT, "manifest and code disagree on what is prepared");
     }
     return WPK_OK;
 }
@@ -196,13 +190,12 @@ static wpk_err check_vouched(const struct wpk_kernel *kernel,
 
     if (strcmp(vouched->fingerprint, kernel->manifest.fingerprint) != 0 ||
         vouched->threads != kernel->manifest.threads) {
-        wpk_diag_set(diag, "the manifest is of another operator than the object");
-        return WPK_ECORRUPT;
+        return wpk_fail(diag, WPK_ECORRUPT, "the manifest is of another operator than the object");
     }
     wpk_device_class(device, here, sizeof(here));
     if (options->public_key != NULL && !options->any_model && strcmp(vouched->device, here) != 0) {
-        wpk_diag_set(diag, "the kernel was measured on %s, this is %s", vouched->device, here);
-        return WPK_EMISMATCH;
+        return wpk_fail(diag, WPK_EMISMATCH, "the kernel was measured on %s, this is %s",
+                        vouched->device, here);
     }
     return WPK_OK;
 }
@@ -214,8 +207,7 @@ static wpk_err check_origin(const char *path, const struct wpk_buf *bytes,
 
     wpk_crypto_sha256_hex(bytes->data, bytes->size, sha256);
     if (strcmp(sha256, origin->sha256) != 0) {
-        wpk_diag_set(diag, "%s is not the object that the choice names", path);
-        return WPK_ECORRUPT;
+        return wpk_fail(diag, WPK_ECORRUPT, "%s is not the object that the choice names", path);
     }
     return WPK_OK;
 }
@@ -251,8 +243,8 @@ static wpk_err open_checked(struct wpk_kernel *kernel, const char *path,
     }
     if (err == WPK_OK && origin != NULL &&
         strcmp(origin->fingerprint, kernel->manifest.fingerprint) != 0) {
-        wpk_diag_set(diag, "%s computes another operator than the choice is for", path);
-        err = WPK_EMISMATCH;
+        err = wpk_fail(diag, WPK_EMISMATCH, "%s computes another operator than the choice is for",
+                       path);
     }
     return err == WPK_OK ? wpk_kernel_lay_out(kernel, diag) : err;
 }
@@ -267,9 +259,8 @@ wpk_err wpk_kernel_device(const struct wpk_open_options *options, struct wpk_dev
         return wpk_device_probe(WPK_CPU_FLAGS_ALL, out);
     }
     if (wpk_device_of_class(text, &device) != WPK_OK || strcmp(device.kind, "cpu") != 0) {
-        wpk_diag_set(diag, "'%.100s' is no CPU's device class, such as cpu/AMD EPYC 9B45/avx2",
-                     text);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL,
+                        "'%.100s' is no CPU's device class, such as cpu/AMD EPYC 9B45/avx2", text);
     }
     *out = device;
     return WPK_OK;
@@ -348,8 +339,7 @@ static wpk_err append_ptx(const struct wpk_abi_descriptor *descriptor, struct wp
     struct wpk_launch_code code;
 
     if (descriptor->image == NULL) {
-        wpk_diag_set(diag, "the kernel is for no GPU: it has no PTX");
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "the kernel is for no GPU: it has no PTX");
     }
     struct wpk_launch_plan *plan = calloc(1, sizeof(*plan)); /* too large for a stack */
     wpk_err err = plan == NULL

@@ -27,9 +27,8 @@ static wpk_err open_library(const struct wpk_vendor_options *options,
     wpk_err err = wpk_gpu_vendor_open(options->provider, options->library_dir, out, diag);
     if (err == WPK_OK && options->version != NULL &&
         strcmp(options->version, (*out)->version) != 0) {
-        wpk_diag_set(diag, "%s %s is wanted, this is %s", options->provider, options->version,
-                     (*out)->version);
-        return WPK_EMISMATCH;
+        return wpk_fail(diag, WPK_EMISMATCH, "%s %s is wanted, this is %s", options->provider,
+                        options->version, (*out)->version);
     }
     return err;
 }

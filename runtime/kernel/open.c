@@ -68,9 +68,9 @@ static wpk_err test(struct wpk_kernel *kernel, const struct wpk_choice *choice,
                     struct wpk_diag *diag)
 {
     if (!wpk_choice_has_test(choice)) {
-        wpk_diag_set(diag, "the driver compiles this kernel from PTX, and the choice has no "
-                           "self-test for it");
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED,
+                        "the driver compiles this kernel from PTX, and the choice has no "
+                        "self-test for it");
     }
     return wpk_self_test_run(kernel, choice, diag);
 }
@@ -133,10 +133,9 @@ static wpk_err walk_chain(struct walk *walk, struct wpk_kernel **out, struct wpk
         return WPK_OK;
     }
     const char *missing = walk->choice->plain_missing;
-    wpk_diag_set(diag, "nothing that %s names can be run here%s%s:\n%s", walk->path,
-                 missing[0] != '\0' ? ", and it has no plain kernel, because " : "", missing,
-                 wpk_buf_text(&walk->reasons));
-    return WPK_EEXHAUSTED;
+    return wpk_fail(diag, WPK_EEXHAUSTED, "nothing that %s names can be run here%s%s:\n%s",
+                    walk->path, missing[0] != '\0' ? ", and it has no plain kernel, because " : "",
+                    missing, wpk_buf_text(&walk->reasons));
 }
 
 static wpk_err read_choice(const char *path, const char *public_key, struct wpk_choice *out,
@@ -178,8 +177,7 @@ wpk_err wpk_open(const char *path, const struct wpk_open_options *options, struc
     }
     err = read_choice(path, options->public_key, choice, diag);
     if (err == WPK_OK && options->self_test && !wpk_choice_has_test(choice)) {
-        wpk_diag_set(diag, "%s has no self-test", path);
-        err = WPK_EUNSUPPORTED;
+        err = wpk_fail(diag, WPK_EUNSUPPORTED, "%s has no self-test", path);
     }
     if (err == WPK_OK) {
         struct walk walk = {.path = path, .options = options, .device = &device, .choice = choice};

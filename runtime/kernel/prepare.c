@@ -222,8 +222,7 @@ wpk_err wpk_kernel_prepare_in(struct wpk_kernel *kernel, const struct wpk_tensor
     struct places places;
 
     if (kernel->prepared && kernel->constants.count > 0) {
-        wpk_diag_set(diag, "the kernel is prepared already");
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "the kernel is prepared already");
     }
     wpk_err err = wpk_arguments_match(&kernel->constants, kernel->constants.logical_size, constants,
                                       count, found, diag);

@@ -75,8 +75,7 @@ wpk_err wpk_seal_read(const char *path, struct wpk_buf *out, struct wpk_diag *di
     wpk_buf_init(out, WPK_KERNEL_SIZE_MAX);
     wpk_err err = wpk_fs_read(path, WPK_KERNEL_SIZE_MAX, out, diag);
     if (err == WPK_OK && !is_sealed(out)) {
-        wpk_diag_set(diag, "%s is not a kernel, or was cut short or changed", path);
-        err = WPK_ECORRUPT;
+        err = wpk_fail(diag, WPK_ECORRUPT, "%s is not a kernel, or was cut short or changed", path);
     }
     if (err != WPK_OK) {
         wpk_buf_fini(out);

@@ -100,16 +100,16 @@ static wpk_err compare_output(const struct wpk_kernel *kernel, const struct test
     for (int i = 0; i < expected->count && err == WPK_OK; i++) {
         double value = 0;
         if (expected->point[i] >= wpk_tensor_type_elements(type)) {
-            wpk_diag_set(diag, "the self-test names a point outside '%s'", kernel->outputs.name[o]);
-            err = WPK_ECORRUPT;
+            err = wpk_fail(diag, WPK_ECORRUPT, "the self-test names a point outside '%s'",
+                           kernel->outputs.name[o]);
             break;
         }
         wpk_convert_widen(type->dtype, dense + (size_t)expected->point[i] * element, 1, &value);
         if (!(fabs(value - expected->value[i]) <= expected->tolerance)) {
-            wpk_diag_set(diag, "self-test: '%s' is %.9g at %lld, not %.9g within %.3g",
-                         kernel->outputs.name[o], value, (long long)expected->point[i],
-                         expected->value[i], expected->tolerance);
-            err = WPK_ECORRUPT;
+            err = wpk_fail(diag, WPK_ECORRUPT,
+                           "self-test: '%s' is %.9g at %lld, not %.9g within %.3g",
+                           kernel->outputs.name[o], value, (long long)expected->point[i],
+                           expected->value[i], expected->tolerance);
         }
     }
     wpk_memory_give(dense);

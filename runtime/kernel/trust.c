@@ -32,21 +32,21 @@ wpk_err wpk_trust_signed(const char *path, const char *what, const char *public_
     struct wpk_buf hex = {0};
 
     if (!wpk_crypto_unhex(public_key, sizeof(key), key)) {
-        wpk_diag_set(diag, "a public key has %d hexadecimal digits", 2 * WPK_SIGN_PUBLIC_SIZE);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "a public key has %d hexadecimal digits",
+                        2 * WPK_SIGN_PUBLIC_SIZE);
     }
     wpk_err err = read_beside(path, WPK_TRUST_SIGNATURE, WPK_SIGNATURE_HEX_SIZE, &hex, NULL);
     if (err == WPK_OK && hex.size == WPK_SIGNATURE_HEX_SIZE && hex.data[hex.size - 1] == '\n') {
         wpk_buf_truncate(&hex, hex.size - 1);
     }
     if (err == WPK_ENOENT) {
-        wpk_diag_set(diag, "%s is not signed: there is no %s%s", path, path, WPK_TRUST_SIGNATURE);
-        err = WPK_EACCES;
+        err = wpk_fail(diag, WPK_EACCES, "%s is not signed: there is no %s%s", path, path,
+                       WPK_TRUST_SIGNATURE);
     } else if ((err == WPK_OK || err == WPK_ERANGE) &&
                (!wpk_crypto_unhex(wpk_buf_text(&hex), sizeof(signature), signature) ||
                 !wpk_crypto_verify(key, wpk_buf_text(text), text->size, signature))) {
-        wpk_diag_set(diag, "%s%s is not signed by the key that was given", path, what);
-        err = WPK_EACCES;
+        err =
+            wpk_fail(diag, WPK_EACCES, "%s%s is not signed by the key that was given", path, what);
     }
     wpk_buf_fini(&hex);
     return err;
@@ -64,8 +64,8 @@ static wpk_err check_object(const char *path, const struct wpk_buf *object,
     }
     wpk_crypto_sha256_hex(object->data, object->size, sha256);
     if (strcmp(sha256, manifest->artifact) != 0) {
-        wpk_diag_set(diag, "%s is not the object that %s%s names", path, path, WPK_TRUST_MANIFEST);
-        return WPK_ECORRUPT;
+        return wpk_fail(diag, WPK_ECORRUPT, "%s is not the object that %s%s names", path, path,
+                        WPK_TRUST_MANIFEST);
     }
     return WPK_OK;
 }
@@ -82,8 +82,8 @@ wpk_err wpk_trust_check(const char *path, const char *public_key, const struct w
         return WPK_OK;
     }
     if (err == WPK_ENOENT) {
-        wpk_diag_set(diag, "%s is not signed: there is no %s%s", path, path, WPK_TRUST_MANIFEST);
-        err = WPK_EACCES;
+        err = wpk_fail(diag, WPK_EACCES, "%s is not signed: there is no %s%s", path, path,
+                       WPK_TRUST_MANIFEST);
     } else if (err != WPK_OK) {
         wpk_diag_set(diag, "cannot read %s%s: %s", path, WPK_TRUST_MANIFEST, wpk_err_text(err));
         err = err == WPK_ERANGE ? WPK_ECORRUPT : err;

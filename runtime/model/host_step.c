@@ -171,9 +171,9 @@ static wpk_err run_non_zero(const struct wpk_model_plan_step *step,
     int64_t found = non_zero(&step->host, type, data[0], data[1]);
 
     if (found != step->host.count) {
-        wpk_diag_set(diag, "node %s: %lld elements are not 0; the plan was made for %lld",
-                     step->node, (long long)found, (long long)step->host.count);
-        return WPK_ERANGE;
+        return wpk_fail(diag, WPK_ERANGE,
+                        "node %s: %lld elements are not 0; the plan was made for %lld", step->node,
+                        (long long)found, (long long)step->host.count);
     }
     return WPK_OK;
 }

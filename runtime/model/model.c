@@ -29,8 +29,7 @@ static wpk_err map_file(const char *path, struct wpk_model *model, struct wpk_di
         model->bytes = bytes == MAP_FAILED ? NULL : bytes;
         model->size = (size_t)status.st_size;
     } else if (fd >= 0) {
-        wpk_diag_set(diag, "%s is empty", path);
-        err = WPK_ECORRUPT;
+        err = wpk_fail(diag, WPK_ECORRUPT, "%s is empty", path);
     }
     if (err == WPK_OK && model->bytes == NULL) {
         wpk_diag_set(diag, "cannot read %s: %s%s", path, strerror(errno), wpk_fs_advice(errno));
@@ -77,9 +76,9 @@ static wpk_err check_list(const struct wpk_model_shape *shape,
             fits = false;
         }
         if (!fits) {
-            wpk_diag_set(diag, "node %s: the plan has no fitting value for %s %s of its kernel",
-                         step->node, kind, list->argument[i].name);
-            return WPK_ECORRUPT;
+            return wpk_fail(diag, WPK_ECORRUPT,
+                            "node %s: the plan has no fitting value for %s %s of its kernel",
+                            step->node, kind, list->argument[i].name);
         }
     }
     return WPK_OK;
@@ -144,9 +143,8 @@ static wpk_err check_overlap(const struct wpk_model_shape *shape,
     for (size_t i = 0; i < kernel->outputs.count; i++) {
         const struct wpk_argument *output = &kernel->outputs.argument[i];
         if (overwrites_input(shape, step, kernel, output)) {
-            wpk_diag_set(diag, "node %s: the plan has output %s where an input is", step->node,
-                         output->name);
-            return WPK_ECORRUPT;
+            return wpk_fail(diag, WPK_ECORRUPT, "node %s: the plan has output %s where an input is",
+                            step->node, output->name);
         }
     }
     return WPK_OK;
@@ -227,8 +225,8 @@ static wpk_err open_step(struct wpk_model_shape *shape, int index, const struct 
     }
     struct wpk_kernel *kernel = shape->kernels[index];
     if (kernel->gpu != NULL || kernel->vendor != NULL) {
-        wpk_diag_set(diag, "node %s: its kernel is none that a CPU runs", step->node);
-        return WPK_ECORRUPT;
+        return wpk_fail(diag, WPK_ECORRUPT, "node %s: its kernel is none that a CPU runs",
+                        step->node);
     }
     err = check_list(shape, step, &kernel->inputs, "input", diag);
     if (err == WPK_OK) {

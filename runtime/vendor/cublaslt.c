@@ -374,9 +374,9 @@ static wpk_err make(struct product *self, struct wpk_diag *diag)
     status = status == WPK_CUBLAS_STATUS_SUCCESS ? find_algorithms(self) : status;
     wpk_err err = translate(status, "asking cuBLASLt for a product", diag);
     if (err == WPK_OK && self->base.recipe.algorithm >= self->base.algorithm_count) {
-        wpk_diag_set(diag, "cuBLASLt names %d algorithms for this product, not %d",
-                     self->base.algorithm_count, self->base.recipe.algorithm + 1);
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED,
+                        "cuBLASLt names %d algorithms for this product, not %d",
+                        self->base.algorithm_count, self->base.recipe.algorithm + 1);
     }
     return err;
 }
@@ -457,8 +457,8 @@ static wpk_err make_primitive(const struct wpk_gpu_vendor *vendor, const struct 
     pthread_mutex_init(&self->bias_lock, NULL);
     wpk_err err = WPK_OK;
     if (!read_recipe(self)) {
-        wpk_diag_set(diag, "this is no product of f32 matrices that cuBLASLt computes in one call");
-        err = WPK_EUNSUPPORTED;
+        err = wpk_fail(diag, WPK_EUNSUPPORTED,
+                       "this is no product of f32 matrices that cuBLASLt computes in one call");
     }
     err = err == WPK_OK ? make(self, diag) : err;
     if (err != WPK_OK) {

@@ -49,8 +49,7 @@ static wpk_err translate(int status, const char *doing, struct wpk_diag *diag)
         return WPK_OK;
     case WPK_CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED:
     case WPK_CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED:
-        wpk_diag_set(diag, "%s: cuDNN is out of memory", doing);
-        return WPK_ENOMEM;
+        return wpk_fail(diag, WPK_ENOMEM, "%s: cuDNN is out of memory", doing);
     default:
         wpk_diag_set(diag, "%s: cuDNN status %d", doing, status);
         return status / PER_GROUP == WPK_CUDNN_STATUS_NOT_SUPPORTED / PER_GROUP ? WPK_EUNSUPPORTED
@@ -255,11 +254,10 @@ static wpk_err make(struct convolution *self, bool any, struct wpk_diag *diag)
     wpk_err err = translate(status, "asking cuDNN for a convolution", diag);
     if (err == WPK_OK &&
         (self->base.recipe.algorithm >= self->base.algorithm_count || !build_plans(self, any))) {
-        wpk_diag_set(diag,
-                     "of %d engines that cuDNN has for this convolution in f32, number %d has "
-                     "no plan",
-                     self->base.algorithm_count, self->base.recipe.algorithm);
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED,
+                        "of %d engines that cuDNN has for this convolution in f32, number %d has "
+                        "no plan",
+                        self->base.algorithm_count, self->base.recipe.algorithm);
     }
     return err;
 }
@@ -351,8 +349,8 @@ static wpk_err make_primitive(const struct wpk_gpu_vendor *vendor, const struct 
     pthread_mutex_init(&self->lock, NULL);
     wpk_err err = WPK_OK;
     if (!read_recipe(self)) {
-        wpk_diag_set(diag, "this is no convolution of f32 tensors that cuDNN computes");
-        err = WPK_EUNSUPPORTED;
+        err = wpk_fail(diag, WPK_EUNSUPPORTED,
+                       "this is no convolution of f32 tensors that cuDNN computes");
     }
     err = err == WPK_OK ? make(self, any, diag) : err;
     if (err != WPK_OK) {

@@ -43,8 +43,7 @@ wpk_err wpk_gpu_vendor_open(const char *name, const char *directory,
                                           struct wpk_diag *) = {wpk_cublaslt_open, wpk_cudnn_open};
     size_t i = find(name);
     if (i == VENDORS) {
-        wpk_diag_set(diag, "this libwpk knows no provider %s on GPUs", name);
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "this libwpk knows no provider %s on GPUs", name);
     }
     pthread_mutex_lock(&lock);
     if (!opened[i].tried) {

@@ -27,14 +27,13 @@ wpk_err wpk_gpu_vendor_load(const char *const *files, const char *directory,
     void *library = load_from(files, directory);
     library = library != NULL ? library : load_from(files, TOOLKIT);
     if (library == NULL) {
-        wpk_diag_set(diag, "this machine has no %s", files[0]);
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT, "this machine has no %s", files[0]);
     }
     for (size_t i = 0; i < count; i++) {
         void *symbol = dlsym(library, symbols[i].name);
         if (symbol == NULL) {
-            wpk_diag_set(diag, "%s has no function %s", files[0], symbols[i].name);
-            return WPK_EUNSUPPORTED;
+            return wpk_fail(diag, WPK_EUNSUPPORTED, "%s has no function %s", files[0],
+                            symbols[i].name);
         }
         memcpy(symbols[i].slot, &symbol, sizeof(symbol));
     }

@@ -304,8 +304,8 @@ static wpk_err open_library(struct wpk_vendor *self, const struct wpk_vendor_opt
     snprintf(self->version, sizeof(self->version), "%d.%d.%d", version->major, version->minor,
              version->patch);
     if (options->version != NULL && strcmp(options->version, self->version) != 0) {
-        wpk_diag_set(diag, "oneDNN %s is wanted, this is %s", options->version, self->version);
-        return WPK_EMISMATCH;
+        return wpk_fail(diag, WPK_EMISMATCH, "oneDNN %s is wanted, this is %s", options->version,
+                        self->version);
     }
     return WPK_OK;
 }
@@ -315,8 +315,8 @@ wpk_err wpk_vendor_open(const struct wpk_recipe *recipe, const struct wpk_vendor
 {
     WPK_ASSERT(options->threads >= 1);
     if (strcmp(options->provider, PROVIDER) != 0) {
-        wpk_diag_set(diag, "this libwpk knows no provider %s", options->provider);
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "this libwpk knows no provider %s",
+                        options->provider);
     }
     struct wpk_vendor *self = calloc(1, sizeof(*self));
     if (self == NULL) {

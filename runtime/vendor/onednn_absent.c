@@ -7,8 +7,7 @@ wpk_err wpk_vendor_open(const struct wpk_recipe *recipe, const struct wpk_vendor
 {
     (void)recipe;
     (void)out;
-    wpk_diag_set(diag, "this libwpk was built without %s", options->provider);
-    return WPK_EUNSUPPORTED;
+    return wpk_fail(diag, WPK_EUNSUPPORTED, "this libwpk was built without %s", options->provider);
 }
 
 /* The rest needs an open one, which there never is. */

@@ -43,8 +43,7 @@ static wpk_err load(struct wpk_onednn_library *library, const char *directory,
     if (err == WPK_OK) {
         library->handle = dlopen(path.data, RTLD_NOW | RTLD_LOCAL);
         if (library->handle == NULL) {
-            wpk_diag_set(diag, "cannot load oneDNN: %s", dlerror());
-            err = WPK_ENOENT;
+            err = wpk_fail(diag, WPK_ENOENT, "cannot load oneDNN: %s", dlerror());
         }
     }
     wpk_buf_fini(&path);
@@ -70,9 +69,8 @@ wpk_err wpk_onednn_library_open(struct wpk_onednn_library *library, const char *
     WPK_ONEDNN_LIBRARY_LIST(LIBRARY_LOOK_UP)
 #undef LIBRARY_LOOK_UP
     if (library->version()->major != DNNL_VERSION_MAJOR) {
-        wpk_diag_set(diag, "oneDNN %d is not oneDNN %d", library->version()->major,
-                     DNNL_VERSION_MAJOR);
-        return WPK_EMISMATCH;
+        return wpk_fail(diag, WPK_EMISMATCH, "oneDNN %d is not oneDNN %d",
+                        library->version()->major, DNNL_VERSION_MAJOR);
     }
     void *set = dlsym(library->handle, "omp_set_num_threads");
     void *get = dlsym(library->handle, "omp_get_max_threads");

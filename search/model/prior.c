@@ -44,17 +44,15 @@ wpk_err wpk_prior_decode(const char *text, struct wpk_prior **out, struct wpk_di
     struct wpk_snapshot_reader reader = {.at = text};
     size_t length = strlen(VERSION);
     if (strncmp(text, "wpk-prior-", 10) != 0) {
-        wpk_diag_set(diag, "not a prior, which wpkctl learn makes");
-        return WPK_EPARSE;
+        return wpk_fail(diag, WPK_EPARSE, "not a prior, which wpkctl learn makes");
     }
     if (strncmp(text, VERSION " ", length + 1) != 0) {
         size_t first = strcspn(text, " \n"), both = first;
         both += text[first] == ' ' ? 1 + strcspn(text + first + 1, " \n") : 0;
-        wpk_diag_set(diag,
-                     "a prior of version \"%.*s\", but this program reads \"%s\" only: "
-                     "learn it again",
-                     (int)(both < VERSION_SHOWN ? both : VERSION_SHOWN), text, VERSION);
-        return WPK_EMISMATCH;
+        return wpk_fail(diag, WPK_EMISMATCH,
+                        "a prior of version \"%.*s\", but this program reads \"%s\" only: "
+                        "learn it again",
+                        (int)(both < VERSION_SHOWN ? both : VERSION_SHOWN), text, VERSION);
     }
     struct wpk_prior *prior = calloc(1, sizeof *prior);
     if (prior == NULL) {

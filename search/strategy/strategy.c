@@ -491,8 +491,8 @@ wpk_err wpk_prior_check(const char *strategy, const char *text, struct wpk_diag 
         }
     }
     if (!wpk_strategy_find(strategy)->takes_prior) {
-        wpk_diag_set(diag, "strategy %s takes no prior; those that do: %s", strategy, known);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "strategy %s takes no prior; those that do: %s", strategy,
+                        known);
     }
     wpk_err err = wpk_prior_decode(text, &prior, diag);
     free(prior);

@@ -63,21 +63,20 @@ static wpk_err read_option(const struct wpk_strategy_class *class, const char *n
                  class->options[k].name);
     }
     if (i < 0) {
-        wpk_diag_set(diag, "strategy %s has no option %.*s; it has %s", class->name, (int)length,
-                     name, class->option_count == 0 ? "none" : known);
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT, "strategy %s has no option %.*s; it has %s", class->name,
+                        (int)length, name, class->option_count == 0 ? "none" : known);
     }
     const struct wpk_strategy_option *option = &class->options[i];
     snprintf(number, sizeof(number), "%.*s", (int)size, value);
     double read = strtod(number, &end);
     if (end == number || *end != '\0' || !isfinite(read)) {
-        wpk_diag_set(diag, "%.*s is \"%s\", but must be a number", (int)length, name, number);
-        return WPK_EPARSE;
+        return wpk_fail(diag, WPK_EPARSE, "%.*s is \"%s\", but must be a number", (int)length, name,
+                        number);
     }
     if (read < option->least || read > option->most || (option->whole && read != floor(read))) {
-        wpk_diag_set(diag, "%.*s is %s, but must be %s from %g to %g", (int)length, name, number,
-                     option->whole ? "an integer" : "a number", option->least, option->most);
-        return WPK_ERANGE;
+        return wpk_fail(diag, WPK_ERANGE, "%.*s is %s, but must be %s from %g to %g", (int)length,
+                        name, number, option->whole ? "an integer" : "a number", option->least,
+                        option->most);
     }
     out[i] = read;
     return WPK_OK;

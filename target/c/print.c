@@ -2,7 +2,7 @@
 #include "target/c/print.h"
 
 #include "ir/instruction/instruction.h"
-#include "nest/output.h"
+#include "nest/reach.h"
 #include "target/c/kernel.h"
 
 #include <stdlib.h>

@@ -93,8 +93,8 @@ static wpk_err compile(const struct wpk_schedule *schedule, const char *symbol, 
     char architecture[WPK_LAUNCH_ARCHITECTURE_MAX];
     wpk_err err = wpk_target_architecture(schedule->target, architecture, sizeof(architecture));
     if (err != WPK_OK) {
-        wpk_diag_set(diag, "the target %s names no architecture of a GPU", schedule->target);
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "the target %s names no architecture of a GPU",
+                        schedule->target);
     }
     err = wpk_cuda_print(schedule, symbol, &text, &printed, diag);
     if (err == WPK_OK) {
@@ -160,8 +160,7 @@ wpk_err wpk_cuda_ptxas(const struct wpk_buf *ptx, const char *architecture, cons
     const char *program = wpk_cuda_ptxas_find();
     char source[PATH_SIZE], result[PATH_SIZE];
     if (program == NULL) {
-        wpk_diag_set(diag, "no ptxas: run make setup-gpu");
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT, "no ptxas: run make setup-gpu");
     }
     if (snprintf(source, sizeof(source), "%s.ptx", path) >= PATH_SIZE ||
         snprintf(result, sizeof(result), "%s.cubin", path) >= PATH_SIZE) {

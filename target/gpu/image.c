@@ -11,9 +11,8 @@
 static wpk_err disagree(const struct wpk_launch_step *launch, const char *what, int64_t planned,
                         int64_t compiled, struct wpk_diag *diag)
 {
-    wpk_diag_set(diag, "the cubin's function %s has %s %lld, its launch %lld", launch->entry, what,
-                 (long long)compiled, (long long)planned);
-    return WPK_EUNSUPPORTED;
+    return wpk_fail(diag, WPK_EUNSUPPORTED, "the cubin's function %s has %s %lld, its launch %lld",
+                    launch->entry, what, (long long)compiled, (long long)planned);
 }
 
 /* The bytes of a launch's parameters; each lies at a multiple of its own bytes. */
@@ -37,8 +36,7 @@ static wpk_err describe(struct wpk_launch_plan *plan, struct wpk_launch_step *la
     int64_t parameters = parameter_bytes(plan, launch);
     wpk_err err = wpk_cubin_find(cubin->data, cubin->size, launch->entry, &function);
     if (err != WPK_OK) {
-        wpk_diag_set(diag, "the cubin has no function %s", launch->entry);
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "the cubin has no function %s", launch->entry);
     }
     if (function.parameter_bytes != parameters) {
         return disagree(launch, "bytes of parameters", parameters, function.parameter_bytes, diag);
@@ -50,9 +48,9 @@ static wpk_err describe(struct wpk_launch_plan *plan, struct wpk_launch_step *la
         return disagree(launch, "at most so many threads:", threads, function.threads_max, diag);
     }
     if (wpk_cuda_blocks_by_registers(machine, threads, function.registers) == 0) {
-        wpk_diag_set(diag, "%s: %lld threads of %d registers: a multiprocessor has %d",
-                     launch->entry, (long long)threads, function.registers, machine->registers_max);
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED,
+                        "%s: %lld threads of %d registers: a multiprocessor has %d", launch->entry,
+                        (long long)threads, function.registers, machine->registers_max);
     }
     launch->registers = function.registers;
     launch->local_bytes = function.local_bytes;
@@ -67,14 +65,14 @@ wpk_err wpk_cuda_image_describe(struct wpk_launch_plan *plan, const struct wpk_b
     int capability = 0;
     wpk_err err = wpk_cubin_capability(cubin->data, cubin->size, &capability);
     if (err != WPK_OK) {
-        wpk_diag_set(diag, "the compiler's machine code is no cubin that wpk knows");
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED,
+                        "the compiler's machine code is no cubin that wpk knows");
     }
     wpk_cuda_machine(capability, 1, &machine);
     snprintf(architecture, sizeof(architecture), "sm_%d", capability);
     if (strcmp(architecture, plan->architecture) != 0) {
-        wpk_diag_set(diag, "the cubin is for %s, not for %s", architecture, plan->architecture);
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "the cubin is for %s, not for %s", architecture,
+                        plan->architecture);
     }
     for (int i = 0; i < plan->launch_count && err == WPK_OK; i++) {
         err = describe(plan, &plan->launch[i], cubin, &machine, diag);

@@ -118,9 +118,8 @@ wpk_err wpk_cuda_nvrtc_open(struct wpk_cuda_nvrtc *nvrtc, const char *directory,
     int major = 0, minor = 0;
     *nvrtc = (struct wpk_cuda_nvrtc){.library = open_library(&directory)};
     if (nvrtc->library == NULL) {
-        wpk_diag_set(diag, "no " LIBRARIES "%s%s: run make setup-gpu",
-                     directory == NULL ? "" : " in ", directory == NULL ? "" : directory);
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT, "no " LIBRARIES "%s%s: run make setup-gpu",
+                        directory == NULL ? "" : " in ", directory == NULL ? "" : directory);
     }
     for (int i = 0; i < CALL_COUNT; i++) {
         void *symbol = dlsym(nvrtc->library, names[i]);
@@ -204,8 +203,8 @@ wpk_err wpk_cuda_nvrtc_compile(const struct wpk_cuda_nvrtc *nvrtc, const char *t
     const char *options[] = {option, strict ? "--fmad=false" : "--fmad=true"};
     program module = NULL;
     if (!wpk_cuda_nvrtc_knows(nvrtc, architecture)) {
-        wpk_diag_set(diag, "%s knows no architecture '%.24s'", nvrtc->version, architecture);
-        return WPK_EINVAL;
+        return wpk_fail(diag, WPK_EINVAL, "%s knows no architecture '%.24s'", nvrtc->version,
+                        architecture);
     }
     snprintf(option, sizeof(option), "--gpu-architecture=%s", architecture);
     if (CALL(nvrtc, CreateProgram)(&module, text, "kernel.cu", 0, NULL, NULL) != 0) {

@@ -622,8 +622,8 @@ wpk_err wpk_halide_launches(const struct wpk_schedule *schedule, const char *sym
     wpk_err err =
         wpk_target_architecture(schedule->target, plan->architecture, sizeof(plan->architecture));
     if (err != WPK_OK) {
-        wpk_diag_set(diag, "the target %s names no architecture of a GPU", schedule->target);
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "the target %s names no architecture of a GPU",
+                        schedule->target);
     }
     err = with_pipeline(schedule, diag, [&](Halide::Pipeline &pipeline, const Builder &builder) {
         std::string text;

@@ -55,9 +55,8 @@ static wpk_err check_version(const struct wpk_schedule *schedule, struct wpk_dia
     }
     err = wpk_codegen_version(wpk_codegen_find(schedule->by), version, diag);
     if (err == WPK_OK && strcmp(manifest.version_codegen, version) != 0) {
-        wpk_diag_set(diag, "%s was %s when the worker started, and is %s now", schedule->by,
-                     manifest.version_codegen, version);
-        err = WPK_ENOENT;
+        err = wpk_fail(diag, WPK_ENOENT, "%s was %s when the worker started, and is %s now",
+                       schedule->by, manifest.version_codegen, version);
     }
     wpk_manifest_fini(&manifest);
     return err;

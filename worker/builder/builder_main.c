@@ -21,8 +21,7 @@ static wpk_err warm_in(const char *cache_dir, const char *target, struct wpk_dia
 {
     int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (here < 0 || chdir(cache_dir) != 0) {
-        wpk_diag_set(diag, "no way into %s", cache_dir);
-        return WPK_ESYSTEM;
+        return wpk_fail(diag, WPK_ESYSTEM, "no way into %s", cache_dir);
     }
     char path[WPK_HALIDE_PATH_MAX];
     wpk_err err = WPK_OK;
@@ -34,8 +33,7 @@ static wpk_err warm_in(const char *cache_dir, const char *target, struct wpk_dia
         wpk_log(WPK_LOG_WARN, "halide_missing", "reason=\"%s\"", diag->text);
     }
     if (fchdir(here) != 0 && err == WPK_OK) {
-        wpk_diag_set(diag, "no way back from %s", cache_dir);
-        err = WPK_ESYSTEM;
+        err = wpk_fail(diag, WPK_ESYSTEM, "no way back from %s", cache_dir);
     }
     close(here);
     return err;

@@ -247,8 +247,7 @@ static wpk_err check_back_end(const struct wpk_trial *trial, const struct wpk_co
     wpk_err err = wpk_codegen_provider(by, provider, diag);
     if (err == WPK_OK && strchr(trial->provider, '/') != NULL &&
         strcmp(trial->provider, provider) != 0) {
-        wpk_diag_set(diag, "this worker's is %s, not %s", provider, trial->provider);
-        err = WPK_ENOENT;
+        err = wpk_fail(diag, WPK_ENOENT, "this worker's is %s, not %s", provider, trial->provider);
     }
     return err == WPK_ENOENT ? WPK_EUNSUPPORTED : err;
 }

@@ -18,12 +18,11 @@ wpk_err wpk_engine_duel_begin(struct wpk_engine *engine, const struct wpk_duel *
         return WPK_EBUSY;
     }
     if (engine->options.runs_not) {
-        wpk_diag_set(diag, "this worker runs nothing");
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "this worker runs nothing");
     }
     if (duel->policy->threads > engine->core_count) {
-        wpk_diag_set(diag, WPK_ENGINE_TOO_MANY_THREADS, duel->policy->threads, engine->core_count);
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED, WPK_ENGINE_TOO_MANY_THREADS, duel->policy->threads,
+                        engine->core_count);
     }
     wpk_err err = engine->err;
     if (err != WPK_OK) {

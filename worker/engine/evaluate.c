@@ -338,8 +338,7 @@ static wpk_err try_all(struct run *run, struct wpk_engine *engine, struct wpk_di
 static wpk_err hold_duel(struct run *run, struct wpk_engine *engine, struct wpk_diag *diag)
 {
     if (run->best_artifact == NULL) {
-        wpk_diag_set(diag, "nobody is left for the duel");
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT, "nobody is left for the duel");
     }
     const char *paths[] = {run->best_artifact, run->e->gpu != NULL ? WPK_CUBLASLT_NAME : "onednn"};
     struct wpk_timing timing[2];
@@ -368,8 +367,8 @@ static wpk_err write_best(struct run *run, struct wpk_diag *diag)
     struct wpk_buf object;
 
     if (run->best_artifact == NULL) {
-        wpk_diag_set(diag, "no candidate ran well, %s is not written", run->e->output_path);
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT, "no candidate ran well, %s is not written",
+                        run->e->output_path);
     }
     wpk_buf_init(&object, WPK_KERNEL_SIZE_MAX);
     wpk_err err = wpk_fs_read(run->best_artifact, WPK_KERNEL_SIZE_MAX, &object, diag);
@@ -476,8 +475,7 @@ wpk_err wpk_evaluation_run(const struct wpk_evaluation *evaluation, int *failed,
         err = collect(&run, diag);
     }
     if (err == WPK_OK && run.count == 0) {
-        wpk_diag_set(diag, "there is nothing to try");
-        err = WPK_EINVAL;
+        err = wpk_fail(diag, WPK_EINVAL, "there is nothing to try");
     }
     if (err == WPK_OK) {
         run.records = calloc((size_t)run.count, sizeof(*run.records));

@@ -60,11 +60,10 @@ static wpk_err check_mode(const struct wpk_cuda_driver *driver, struct wpk_diag 
     if (mode == WPK_CUDA_COMPUTE_MODE_DEFAULT) {
         return WPK_OK;
     }
-    wpk_diag_set(diag,
-                 "the GPU's compute mode is %s: a worker needs several processes on it; set it "
-                 "with nvidia-smi --compute-mode=DEFAULT",
-                 mode == WPK_CUDA_COMPUTE_MODE_PROHIBITED ? "prohibited" : "exclusive-process");
-    return WPK_EUNSUPPORTED;
+    return wpk_fail(diag, WPK_EUNSUPPORTED,
+                    "the GPU's compute mode is %s: a worker needs several processes on it; set it "
+                    "with nvidia-smi --compute-mode=DEFAULT",
+                    mode == WPK_CUDA_COMPUTE_MODE_PROHIBITED ? "prohibited" : "exclusive-process");
 }
 
 static wpk_err open_device(const struct wpk_cuda_driver *driver, struct wpk_device *out,
@@ -90,9 +89,8 @@ static wpk_err find_vendor(const struct wpk_gpu_wanted *wanted, const char *name
 {
     wpk_err err = wpk_gpu_vendor_open(name, NULL, out, diag);
     if (err == WPK_OK && (*out)->emulated != is_emulated(wanted)) {
-        wpk_diag_set(diag, "version %s is for %s", (*out)->version,
-                     (*out)->emulated ? "the emulated GPU" : "GPUs");
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT, "version %s is for %s", (*out)->version,
+                        (*out)->emulated ? "the emulated GPU" : "GPUs");
     }
     return err;
 }
@@ -189,8 +187,7 @@ static wpk_err check_architecture(const char *architecture, struct wpk_diag *dia
         return err;
     }
     if (!wpk_cuda_nvrtc_knows(&nvrtc, architecture)) {
-        wpk_diag_set(diag, "%s does not know %s", nvrtc.version, architecture);
-        err = WPK_EINVAL;
+        err = wpk_fail(diag, WPK_EINVAL, "%s does not know %s", nvrtc.version, architecture);
     }
     wpk_cuda_nvrtc_close(&nvrtc);
     return err;

@@ -2,7 +2,7 @@
 #include "worker/engine/planner.h"
 
 #include "ir/data_index.h"
-#include "nest/output.h"
+#include "nest/reach.h"
 #include "runtime/kernel/manifest.h"
 #include "target/codegen.h"
 

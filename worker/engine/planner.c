@@ -289,8 +289,7 @@ static wpk_err plan_plain(struct wpk_planner *planner, const struct wpk_planner_
         err = wpk_space_construct(&entry->space, made, PLAINS, &count);
     }
     if (err == WPK_OK && count <= at) {
-        wpk_diag_set(diag, "there is no constructed candidate %d", at + 1);
-        err = WPK_EUNSUPPORTED;
+        err = wpk_fail(diag, WPK_EUNSUPPORTED, "there is no constructed candidate %d", at + 1);
     }
     const struct wpk_candidate *candidate = err == WPK_OK ? &made[at] : NULL;
     if (err == WPK_OK) {

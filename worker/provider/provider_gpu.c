@@ -71,8 +71,8 @@ wpk_err wpk_provider_gpu_choose(struct wpk_gpu_primitive *primitive, const bool 
         }
     }
     if (best < 0) {
-        wpk_diag_set(diag, "%s has no algorithm that runs", primitive->vendor->name);
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "%s has no algorithm that runs",
+                        primitive->vendor->name);
     }
     primitive->recipe.algorithm = best;
     return WPK_OK;

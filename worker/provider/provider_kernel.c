@@ -27,8 +27,8 @@ static wpk_err find_tensor(const struct wpk_kernel_provider *self,
                       sizeof(int64_t) * (size_t)tensor->rank) == 0;
     }
     if (!same) {
-        wpk_diag_set(diag, "the kernel's '%s' is not the operator's", argument->name);
-        return WPK_EMISMATCH;
+        return wpk_fail(diag, WPK_EMISMATCH, "the kernel's '%s' is not the operator's",
+                        argument->name);
     }
     *out = id;
     return WPK_OK;
@@ -79,10 +79,9 @@ static wpk_err open_place(struct wpk_kernel_provider *self, const struct wpk_arg
         return err;
     }
     if (fixed && !is_as_declared(&self->program->tensors[place->tensor], &argument->type.layout)) {
-        wpk_diag_set(diag,
-                     "'%s' does not lie as the operator declares it, though layouts are fixed",
-                     argument->name);
-        return WPK_EMISMATCH;
+        return wpk_fail(diag, WPK_EMISMATCH,
+                        "'%s' does not lie as the operator declares it, though layouts are fixed",
+                        argument->name);
     }
     describe(self, argument);
     place->type = &argument->type;
@@ -158,8 +157,7 @@ static wpk_err open_kernel(const struct wpk_provider_class *kind,
         return wpk_provider_gpu_kernel(kind->name, request, out, diag);
     }
     if (request->artifact_path == NULL) {
-        wpk_diag_set(diag, "no shared object is given");
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT, "no shared object is given");
     }
     return wpk_kernel_open(request->artifact_path, NULL, out, diag);
 }
@@ -256,8 +254,8 @@ static wpk_err kernel_set(struct wpk_provider *provider, int tensor, const void 
             return WPK_OK;
         }
     }
-    wpk_diag_set(diag, "'%s' is no argument of the kernel", self->program->tensors[tensor].name);
-    return WPK_EINVAL;
+    return wpk_fail(diag, WPK_EINVAL, "'%s' is no argument of the kernel",
+                    self->program->tensors[tensor].name);
 }
 
 static wpk_err move_place(struct wpk_kernel_provider *self, struct wpk_provider_place *place,
@@ -429,17 +427,16 @@ static wpk_err kernel_check(struct wpk_provider *provider, struct wpk_diag *diag
     for (size_t i = 0; i < self->input_count; i++) {
         const struct wpk_provider_place *place = &self->inputs[i];
         if (memcmp(place->physical, place->as_set, self->input_data[i].size) != 0) {
-            wpk_diag_set(diag, "the kernel wrote to its input '%s'",
-                         self->program->tensors[place->tensor].name);
-            return WPK_ECORRUPT;
+            return wpk_fail(diag, WPK_ECORRUPT, "the kernel wrote to its input '%s'",
+                            self->program->tensors[place->tensor].name);
         }
     }
     for (size_t i = 0; i < self->output_count; i++) {
         const struct wpk_provider_place *place = &self->outputs[i];
         if (!wpk_tensor_padding_is_zero(place->type, place->physical)) {
-            wpk_diag_set(diag, "the kernel wrote to the padding of its output '%s'",
-                         self->program->tensors[place->tensor].name);
-            return WPK_ECORRUPT;
+            return wpk_fail(diag, WPK_ECORRUPT,
+                            "the kernel wrote to the padding of its output '%s'",
+                            self->program->tensors[place->tensor].name);
         }
     }
     return WPK_OK;

@@ -85,6 +85,5 @@ wpk_err wpk_gpu_probe(bool emulated, struct wpk_diag *diag)
     if (size <= 0) {
         return WPK_OK;
     }
-    wpk_diag_set(diag, "%s", text);
-    return WPK_ENOENT;
+    return wpk_fail(diag, WPK_ENOENT, "%s", text);
 }

@@ -127,12 +127,12 @@ wpk_err wpk_guard_check(const struct wpk_guard *guard, struct wpk_diag *diag)
         }
         const unsigned char *end = block->map + block->map_size - PAGE;
         if (!is_pattern(block->map + PAGE, block->data)) {
-            wpk_diag_set(diag, "the kernel wrote before a buffer of %zu bytes", block->size);
-            return WPK_ECORRUPT;
+            return wpk_fail(diag, WPK_ECORRUPT, "the kernel wrote before a buffer of %zu bytes",
+                            block->size);
         }
         if (!is_pattern(block->data + block->size, end)) {
-            wpk_diag_set(diag, "the kernel wrote past a buffer of %zu bytes", block->size);
-            return WPK_ECORRUPT;
+            return wpk_fail(diag, WPK_ECORRUPT, "the kernel wrote past a buffer of %zu bytes",
+                            block->size);
         }
     }
     return WPK_OK;

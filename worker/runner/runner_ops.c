@@ -200,8 +200,8 @@ static wpk_err ask_for_set(struct wpk_runner_ops *ops, struct wpk_runner_known *
         return WPK_OK;
     }
     if (set->pid == 0) {
-        wpk_diag_set(diag, "the interpreter cannot do it, or not within its limits");
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED,
+                        "the interpreter cannot do it, or not within its limits");
     }
     return WPK_EBUSY;
 }

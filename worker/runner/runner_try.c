@@ -100,8 +100,7 @@ static wpk_err verify(struct attempt *a, struct wpk_subject *subject,
     if (err == WPK_OK && a->errors.ratio > 1) {
         char text[256];
         wpk_verify_describe(subject->view, answers, &a->errors, text, sizeof(text));
-        wpk_diag_set(&a->diag, "%s", text);
-        err = WPK_ECORRUPT;
+        err = wpk_fail(&a->diag, WPK_ECORRUPT, "%s", text);
     }
     return err;
 }

@@ -36,8 +36,7 @@ wpk_err wpk_subject_open(struct wpk_subject *subject, const struct wpk_program *
 {
     const struct wpk_provider_class *kind = wpk_provider_find(options->provider);
     if (kind == NULL) {
-        wpk_diag_set(diag, "there is no provider %s", options->provider);
-        return WPK_EUNSUPPORTED;
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "there is no provider %s", options->provider);
     }
     const struct wpk_program *view = options->view != NULL ? options->view : program;
     *subject =

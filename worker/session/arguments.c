@@ -229,8 +229,7 @@ static wpk_err check_exposure(const struct wpk_arguments *a, struct wpk_diag *di
         wpk_address_url_is_loopback(a->url)) {
         return WPK_OK;
     }
-    wpk_diag_set(diag, "a token goes over tls+tcp://, or with --insecure");
-    return WPK_EINVAL;
+    return wpk_fail(diag, WPK_EINVAL, "a token goes over tls+tcp://, or with --insecure");
 }
 
 static wpk_err check_all(const struct wpk_arguments *a, struct wpk_diag *diag)
@@ -274,8 +273,8 @@ wpk_err wpk_arguments_parse(int argc, char **argv, struct wpk_arguments *out, st
         err = wpk_args_parse(options, argc - 1, argv + 1, &args, diag);
     }
     if (err == WPK_OK && args.operand_count > 0) {
-        wpk_diag_set(diag, "%s: not an option; see wpk-worker --help", args.operands[0]);
-        err = WPK_EINVAL;
+        err = wpk_fail(diag, WPK_EINVAL, "%s: not an option; see wpk-worker --help",
+                       args.operands[0]);
     }
     out->help = args.help;
     return err != WPK_OK || out->help || out->version ? err : check_all(out, diag);
@@ -298,8 +297,8 @@ static wpk_err read_token_file(const char *path, char *out, struct wpk_diag *dia
         const char *rest = begin + size;
         rest += strspn(rest, " \t\r\n");
         if (size == 0 || size >= WPK_TOKEN_MAX || *rest != '\0') {
-            wpk_diag_set(diag, "%s: not a token of at most %d bytes", path, WPK_TOKEN_MAX - 1);
-            err = WPK_EINVAL;
+            err = wpk_fail(diag, WPK_EINVAL, "%s: not a token of at most %d bytes", path,
+                           WPK_TOKEN_MAX - 1);
         } else {
             snprintf(out, WPK_TOKEN_MAX, "%.*s", (int)size, begin);
         }

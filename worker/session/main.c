@@ -111,8 +111,8 @@ static wpk_err open_engine(const struct wpk_arguments *a,
                                         .trace_path = a->trace};
     snprintf(builder, sizeof builder, "%s/wpk-builder", program_dir);
     if (!a->run_only && access(builder, X_OK) != 0) {
-        wpk_diag_set(diag, "%s is not there: this machine can only work with --run-only", builder);
-        return WPK_ENOENT;
+        return wpk_fail(diag, WPK_ENOENT,
+                        "%s is not there: this machine can only work with --run-only", builder);
     }
     return wpk_engine_open(&engine, out, diag);
 }

@@ -49,8 +49,7 @@ static wpk_err make_parent(const char *base, char parent[WPK_WORKPLACE_PATH_MAX]
     int size = snprintf(parent, WPK_WORKPLACE_PATH_MAX - 16, "%s/wpk-worker-%u", base,
                         (unsigned)geteuid());
     if (size >= WPK_WORKPLACE_PATH_MAX - 16) {
-        wpk_diag_set(diag, "the path is too long: %s", base);
-        return WPK_ERANGE;
+        return wpk_fail(diag, WPK_ERANGE, "the path is too long: %s", base);
     }
     wpk_err err = wpk_fs_make_dirs(base, diag);
     if (err != WPK_OK) {
@@ -63,8 +62,8 @@ static wpk_err make_parent(const char *base, char parent[WPK_WORKPLACE_PATH_MAX]
         return fail(parent, diag);
     }
     if (!S_ISDIR(stat.st_mode) || stat.st_uid != geteuid() || (stat.st_mode & 022) != 0) {
-        wpk_diag_set(diag, "%s belongs to somebody else, or others may write to it", parent);
-        return WPK_EACCES;
+        return wpk_fail(diag, WPK_EACCES, "%s belongs to somebody else, or others may write to it",
+                        parent);
     }
     return WPK_OK;
 }

@@ -257,8 +257,8 @@ static wpk_err choose_points(const struct wpk_program *program, const struct wpk
     wpk_err err =
         wpk_reference_points_within(program, points, count, iterations_max, &answers->count, diag);
     if (err == WPK_OK && answers->count == 0) {
-        wpk_diag_set(diag, "one point takes more than %.0f iterations", iterations_max);
-        err = WPK_EUNSUPPORTED;
+        err = wpk_fail(diag, WPK_EUNSUPPORTED, "one point takes more than %.0f iterations",
+                       iterations_max);
     }
     if (err == WPK_OK) {
         answers->block_size = wpk_answers_block_size(false, answers->rank, answers->count, 1);
@@ -300,8 +300,8 @@ static wpk_err evaluate_defined(const struct wpk_program *program, struct wpk_an
         defined = err == WPK_OK && all_defined(program, answers);
     }
     if (err == WPK_OK && !defined) {
-        wpk_diag_set(diag, "the operator's values are not finite on inputs of any domain");
-        err = WPK_EUNSUPPORTED;
+        err = wpk_fail(diag, WPK_EUNSUPPORTED,
+                       "the operator's values are not finite on inputs of any domain");
     }
     return err;
 }
