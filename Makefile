@@ -4,7 +4,7 @@
 SETUP := deploy/setup.sh
 BIN := build/bin
 
-.PHONY: all help wheel setup setup-gpu setup-gpu-vendors packages image demo demo-gpu check test test-all test-image test-onnx soak bench bench-gpu bench-models bench-search bench-tune format clean
+.PHONY: all help wheel setup setup-gpu setup-gpu-vendors packages image demo demo-gpu check test test-all test-image test-onnx soak bench bench-gpu bench-models bench-python bench-search bench-tune format clean
 
 # A changed meson.build configures anew, which nobody has to read unless it fails.
 all: build/build.ninja ## build; the programs are in build/bin/
@@ -92,6 +92,11 @@ bench-models: all ## tune whole models and time them beside ONNX Runtime and Ope
 	@$(SETUP) bench
 	@bench/setup.sh
 	@.deps/bench-venv/bin/python bench/models.py $(MODELS)
+
+bench-python: all ## what a run costs from Python, beside ONNX Runtime's; import, forked processes (a minute)
+	@$(SETUP) test
+	@WPK_BIN=$(CURDIR)/$(BIN) WOODPECKER_LIBRARY=$(CURDIR)/build/runtime/libwpk.so.0 PYTHONPATH=python \
+	    .deps/test-venv/bin/python3 bench/python.py
 
 bench-search: all ## replay every strategy on the tables of bench/search/ (minutes)
 	@ninja -C build --quiet bench/bench-search

@@ -21,7 +21,7 @@
 enum wpk_back_end_trait {
     /* The machine's compiler makes its kernels: an entry has the compiler's version. */
     WPK_BACK_END_FOUND_HERE = 1 << 0,
-    /* Kernels of the back end may keep an intermediate tensor in an output (nest/output.h). */
+    /* Kernels of the back end may keep an intermediate tensor in an output (nest/reach.h). */
     WPK_BACK_END_SCOPE_OUTPUT = 1 << 1,
     /* The back end compiles some nests of its kind's spaces: a rule of the space says which. */
     WPK_BACK_END_PARTIAL = 1 << 2,

@@ -14,8 +14,9 @@ class _Model:
     """An open plan with its idle contexts. It is freed with the last run that uses it."""
 
     def __init__(self, path, wanted):
+        self._model = None
         lib, diag, model = library(), Diag(), ctypes.c_void_p()
-        self._model, self._idle, self._lock, self._owner, self._wanted = None, {}, threading.Lock(), os.getpid(), wanted
+        self._idle, self._lock, self._owner, self._wanted = {}, threading.Lock(), os.getpid(), wanted
         check(lib.wpk_model_open(os.fsencode(path), None, ctypes.byref(model), ctypes.byref(diag)), diag)
         self._model = model
         count = lib.wpk_model_shape_count(model)
