@@ -19,13 +19,13 @@
 static const char *folder;
 
 static const char text[] =
-    "{\"version\":1,\"primitive\":\"matmul\",\"inputs\":["
+    "{\"version\":2,\"primitive\":\"matmul\",\"inputs\":["
     "{\"name\":\"A\",\"type\":\"f32[8,8]\",\"layout\":\"0,1\"},"
     "{\"name\":\"B\",\"type\":\"f32[8,8]\",\"layout\":\"0,1\"}],\"constants\":[],\"outputs\":["
     "{\"name\":\"Y\",\"type\":\"f32[8,8]\",\"layout\":\"0,1\"}],"
-    "\"src\":{\"tensor\":\"A\",\"extents\":[8,8],\"strides\":[8,1],\"chosen\":false},"
-    "\"weights\":{\"tensor\":\"B\",\"extents\":[8,8],\"strides\":[8,1],\"chosen\":false},"
-    "\"dst\":{\"tensor\":\"Y\",\"extents\":[8,8],\"strides\":[8,1],\"chosen\":false},"
+    "\"src\":{\"tensor\":0,\"extents\":[8,8],\"strides\":[8,1],\"chosen\":false},"
+    "\"weights\":{\"tensor\":1,\"extents\":[8,8],\"strides\":[8,1],\"chosen\":false},"
+    "\"dst\":{\"tensor\":2,\"extents\":[8,8],\"strides\":[8,1],\"chosen\":false},"
     "\"algorithm\":2,\"posts\":[]}";
 
 struct fixture {
