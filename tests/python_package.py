@@ -9,6 +9,7 @@ import copy
 import ctypes
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -24,6 +25,18 @@ import numpy as np  # noqa: E402
 from woodpecker import _library, _tensor  # noqa: E402
 
 TOLERANCE = 1e-5
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+
+
+def known_types():
+    """NumPy's names of the library's element types, in its order."""
+    with open(os.path.join(ROOT, "schema/tensor.h"), encoding="utf-8") as file:
+        texts = re.findall(r'^    X\(\w+, "(\w+)"', file.read(), re.M)
+    return tuple(t if t == "bool" else re.sub("^(b?f|u?i?)", lambda m: {"f": "float", "bf": "bfloat", "i": "int", "u": "uint"}[
+        m.group(1)], t) for t in texts)
+
+
+assert known_types() == _library.DTYPES, "the element types of both"
 
 
 def raises(kind, call, *words):

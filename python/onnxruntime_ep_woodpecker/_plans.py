@@ -144,7 +144,7 @@ def serve_now(session, where, key, words, seconds=30):
     """Tune a session's model for its shapes, where these are fixed, and call it until a plan serves or is refused."""
     import numpy
 
-    types = {"tensor(float)": "f4", "tensor(double)": "f8", "tensor(int64)": "i8", "tensor(int32)": "i4",
+    types = {"tensor(float)": "f4", "tensor(double)": "f8", "tensor(int64)": "i8", "tensor(int32)": "i4", "tensor(int16)": "i2",
              "tensor(bool)": "?", "tensor(uint8)": "u1", "tensor(int8)": "i1"}
     feeds = {}
     for value in session.get_inputs():

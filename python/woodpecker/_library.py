@@ -6,7 +6,7 @@ import os
 from ._errors import error
 
 RANK_MAX = 10
-DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "int64", "bool")
+DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64", "bool")
 
 
 class Layout(ctypes.Structure):
