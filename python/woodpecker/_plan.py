@@ -7,7 +7,7 @@ import threading
 
 from ._errors import InvalidInput, NotFound, WoodpeckerError
 from ._library import ContextOptions, Diag, check, library
-from ._tensor import Tensor, bind, by_name
+from ._tensor import Tensor, by_name, point, slots
 
 
 class _Model:
@@ -29,12 +29,12 @@ class _Model:
     def __del__(self):
         if self._model is not None and self._owner == os.getpid():
             for contexts in self._idle.values():
-                for context in contexts:
+                for context, _, _ in contexts:
                     library().wpk_model_context_free(context)
             library().wpk_model_close(self._model)
 
     def take(self, index):
-        """A context for one run; after a fork the threads of the parent's are gone."""
+        """A context for one run, with lists of its inputs and outputs; after a fork the threads of the parent's are gone."""
         with self._lock:
             if self._owner != os.getpid():
                 self._idle, self._owner = {}, os.getpid()
@@ -43,7 +43,7 @@ class _Model:
         context = ctypes.c_void_p()
         options = ContextOptions(self._wanted, None)
         check(library().wpk_model_context_new(self._model, index, ctypes.byref(options), ctypes.byref(context)))
-        return context
+        return context, *map(slots, self.sets[index])
 
     def put(self, index, context):
         with self._lock:
@@ -209,10 +209,11 @@ class Plan:
         given = out or {}
         results = [tensor.take(given[tensor.name], "output") if tensor.name in given else tensor.empty()
                    for tensor in of_outputs]
-        context = model.take(index)
+        taken = model.take(index)
+        context, data_in, data_out = taken
         lib = library()
-        code = lib.wpk_model_run(context, bind(of_inputs, arrays), len(arrays), bind(of_outputs, results), len(results))
+        code = lib.wpk_model_run(context, point(data_in, arrays), len(arrays), point(data_out, results), len(results))
         reason = lib.wpk_model_context_failure(context).decode(errors="replace") if code else ""
-        model.put(index, context)
+        model.put(index, taken)
         check(code, text=reason)
         return {tensor.name: array for tensor, array in zip(of_outputs, results)}
