@@ -22,7 +22,7 @@ static wpk_err make_recipe(const struct wpk_provider_request *request,
      * not per call, as our kernels pack theirs. Convolutions on plain layouts are slow: the
      * library is faster on every layer of ResNet-18 when its input and output are converted on
      * each call, so that is what it is given credit for. Matrix products take plain layouts as
-     * they are. Where layouts are free, inputs and outputs lie as the library likes them. */
+     * they are. If layouts are free, the library chooses those of inputs and outputs. */
     bool convolution = out->kind == WPK_RECIPE_CONVOLUTION;
     bool product = convolution || out->kind == WPK_RECIPE_MATMUL;
     bool pooling = wpk_recipe_has_window(out) && !convolution;
