@@ -233,7 +233,8 @@ static void quantize_blocks(struct wpk_expansion *e, const struct wpk_graph_valu
         scales[b] = (float)(largest / -I4_ZERO);
         for (int64_t i = 0; i < rows && scales[b] != 0; i++) {
             double weight = weight_at(w, at + i * of_row);
-            double narrow = fmin(rint(weight / (double)scales[b]), I4_ZERO - 1);
+            double narrow = rint(weight / (double)scales[b]);
+            narrow = fmax(-I4_ZERO, fmin(narrow, I4_ZERO - 1)); /* a denormal scale is rounded */
             uint8_t *both = &q[b * I4_BLOCK / 2 + i / 2];
             int bits = (((int)narrow + I4_ZERO) ^ I4_ZERO) << (i % 2 * 4);
             *both = (uint8_t)(*both ^ bits);
