@@ -186,6 +186,7 @@ static void queue_request(struct wpk_net_peer *peer)
         server->last = request;
         peer->queued++;
         peer->was_heard = true;
+        wpk_net_peer_asked(peer, true);
         peer->standing = WPK_NET_SIZE;
     } else {
         server->bytes -= request->event.size;

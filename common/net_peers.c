@@ -66,6 +66,15 @@ void wpk_net_peer_took(struct wpk_net_peer *peer)
     }
 }
 
+void wpk_net_peer_asked(struct wpk_net_peer *peer, bool is_unanswered)
+{
+    if (!peer->is_known) {
+        wpk_admission_mark(peer->server->admission, peer->id % WPK_NET_PEERS_MAX,
+                           is_unanswered ? WPK_CONNECTION_SERVING : WPK_CONNECTION_READING, false,
+                           peer->deadline_ns);
+    }
+}
+
 void wpk_net_peer_heard(struct wpk_net_peer *peer)
 {
     if (peer->reply == NULL) { /* else it is to take what it asked for */
@@ -265,6 +274,7 @@ bool wpk_net_peers_add(struct wpk_net_peer *peer)
         do {
             peer->id = ++server->generation << PLACE_BITS | place;
         } while (peer->id == 0);
+        peer->deadline_ns = deadline_ns;
         server->peers[place] = peer;
         server->peer_count++;
         server->descriptors++;

@@ -82,6 +82,7 @@ void wpk_net_server_reply(struct wpk_net_server *server, const struct wpk_net_ad
             peer->is_known = true;
             wpk_net_peer_took(peer);
         }
+        wpk_net_peer_asked(peer, false);
         append(peer, reply);
         peer->is_sending = true;
         leaving = server->reply_bytes > server->reply_bytes_max ? find_slowest(server) : NULL;

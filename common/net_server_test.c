@@ -29,6 +29,8 @@ static int raw_connect(struct wpk_net_pair *pair)
 
 static const char greeting[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
 
+#define LOOK_MS 1000 /* between two looks for who is overdue */
+
 /* Over ipc: a byte 1, the size, the request's number, and then the body. */
 static void raw_send(int fd, uint64_t size, const char *body, size_t body_size)
 {
@@ -92,6 +94,22 @@ static void who_stays_unauthenticated_is_closed(void **state)
     assert_int_equal(wpk_net_server_peer_count(pair->server), 1);
     close(silent);
     close(half);
+}
+
+/* An owner that is late, over a slow disk say, does not take it out on those who wait for it. */
+static void who_waits_for_an_answer_is_not_closed(void **state)
+{
+    struct wpk_net_pair *pair = *state;
+    int fd = raw_connect(pair);
+    assert_int_equal(send(fd, greeting, sizeof greeting, 0), sizeof greeting);
+    raw_send(fd, 5, "x", 1);
+    struct wpk_net_event event;
+    wpk_net_pair_event(pair, &event);
+    assert_false(is_closed_within(pair, fd, 2 * LOOK_MS));
+    wpk_net_server_reply(pair->server, &event.address, "who?", 4);
+    free(event.data);
+    assert_true(is_closed_within(pair, fd, 60000));
+    close(fd);
 }
 
 static void garbage_closes(void **state)
@@ -315,6 +333,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(who_stays_unauthenticated_is_closed, wpk_net_pair_set_up,
+                                        wpk_net_pair_tear_down),
+        cmocka_unit_test_setup_teardown(who_waits_for_an_answer_is_not_closed, wpk_net_pair_set_up,
                                         wpk_net_pair_tear_down),
         cmocka_unit_test_setup_teardown(garbage_closes, wpk_net_pair_set_up,
                                         wpk_net_pair_tear_down),
