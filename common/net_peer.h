@@ -127,7 +127,7 @@ bool wpk_net_peers_may_accept(struct wpk_net_listener *listener, int code);
  * replies to read, `heard` is ignored. An unauthenticated peer keeps its first deadline. */
 void wpk_net_peer_took(struct wpk_net_peer *peer);
 void wpk_net_peer_heard(struct wpk_net_peer *peer);
-/* With the lock: an unauthenticated peer whose request waits for the owner's answer is not overdue. */
+/* With the lock: an unauthenticated peer whose request waits for an answer is not overdue. */
 void wpk_net_peer_asked(struct wpk_net_peer *peer, bool is_unanswered);
 /* With the lock, for the admission: end the peer with this index. */
 void wpk_net_peers_end(void *user, uint32_t connection, bool is_overdue);

@@ -19,7 +19,7 @@ static const char text_of_choice[] =
     "\"plain_missing\":\"\",\"chain\":[{"
     "\"kind\":\"kernel\","
     "\"file\":\"c6.so\",\"sha256\":\"" HASH "\"},{\"kind\":\"vendor\",\"provider\":\"onednn\","
-    "\"version\":\"3.2.0\",\"recipe\":{\"version\":2,\"primitive\":\"eltwise\","
+    "\"version\":\"3.2.0\",\"recipe\":{\"version\":3,\"primitive\":\"eltwise\","
     "\"inputs\":[{\"name\":\"t0\",\"type\":\"f32[8]\",\"layout\":\"0\"}],\"constants\":[],"
     "\"outputs\":[{\"name\":\"t1\",\"type\":\"f32[8]\",\"layout\":\"0\"}],"
     "\"src\":{\"extents\":[8],\"strides\":[1],\"tensor\":0,\"chosen\":false},"

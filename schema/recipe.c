@@ -100,7 +100,8 @@ static void check_operands(struct wpk_json_reader *r, void *object)
         bool needed = role == WPK_RECIPE_SRC || role == WPK_RECIPE_DST ||
                       (role == WPK_RECIPE_WEIGHTS && product);
         bool allowed = needed || recipe->kind == WPK_RECIPE_LAYERNORM ||
-                       (role == WPK_RECIPE_BIAS && product && recipe->kind != WPK_RECIPE_BINARY);
+                       (role == WPK_RECIPE_BIAS && product && recipe->kind != WPK_RECIPE_BINARY) ||
+                       (role > WPK_RECIPE_DST && product && !wpk_recipe_is_f32(recipe));
         check_operand(r, recipe, role);
         if (needed && recipe->operand[role].tensor < 0) {
             wpk_json_fail(r, role_names[role], WPK_EINVAL, "the primitive needs it");
@@ -244,6 +245,8 @@ const struct wpk_field wpk_recipe_fields[] = {
     {OPERAND("weights", WEIGHTS)},
     {OPERAND("bias", BIAS)},
     {OPERAND("dst", DST)},
+    {OPERAND("scale", SCALE)},
+    {OPERAND("zero", ZERO)},
     {WPK_FIELD_WHEN(recipe, kind, WINDOW_KINDS,
                     WPK_ROWS({WPK_FIELD_PART("window", window_fields)}))},
     {WPK_FIELD_WHEN(recipe, kind, WPK_IS(WPK_RECIPE_MATMUL) | WPK_IS(WPK_RECIPE_CONVOLUTION),

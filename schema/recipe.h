@@ -2,7 +2,7 @@
 /* A recipe: a vendor library's primitive as data. It says which primitive computes an operator,
  * what its operands are, and how the operator's tensors lie in memory.
  *
- *     {"version":2,"primitive":"convolution",
+ *     {"version":3,"primitive":"convolution",
  *      "inputs":[{"name":"t0","type":"f32[1,64,56,56]","layout":"0,1,2,3"}],
  *      "constants":[{"name":"t1","type":"f32[64,64,3,3]","layout":"0,1,2,3"}],
  *      "outputs":[{"name":"t2","type":"f32[1,64,56,56]","layout":"0,1,2,3"}],
@@ -18,6 +18,8 @@
  *     convolution, pooling   src [N, C, spatial...], dst likewise; weights [K, C, spatial...], in
  *                            groups [G, K, C, spatial...]; bias [K]
  *     matmul                 weights: the right factor
+ *     both, of integers      scale [K]: of each channel's sums, before the bias is added; zero [1]:
+ *                            added to dst last
  *     layernorm              weights: the scale; bias: the shift
  *     binary                 src and weights, broadcast where an extent is 1
  *     eltwise                posts[0] applied to src
@@ -29,7 +31,7 @@
 
 #include "schema/named_tensor.h"
 
-#define WPK_RECIPE_VERSION 2
+#define WPK_RECIPE_VERSION 3
 #define WPK_RECIPE_SIZE_MAX ((size_t)32 << 10) /* bytes of JSON */
 #define WPK_RECIPE_RANK_MAX 12                 /* oneDNN's */
 #define WPK_RECIPE_POSTS_MAX 4
@@ -74,7 +76,9 @@
     X(SRC, "src")                                                                                  \
     X(WEIGHTS, "weights")                                                                          \
     X(BIAS, "bias")                                                                                \
-    X(DST, "dst")
+    X(DST, "dst")                                                                                  \
+    X(SCALE, "scale")                                                                              \
+    X(ZERO, "zero")
 
 #define WPK_RECIPE_ENUM(name, text) WPK_RECIPE_##name,
 enum wpk_recipe_kind { WPK_RECIPE_KIND_LIST(WPK_RECIPE_ENUM) WPK_RECIPE_KIND_COUNT };

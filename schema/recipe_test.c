@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 static const char convolution[] =
-    "{\"version\":2,\"primitive\":\"convolution\",\"inputs\":[{\"name\":\"t0\","
+    "{\"version\":3,\"primitive\":\"convolution\",\"inputs\":[{\"name\":\"t0\","
     "\"type\":\"f32[1,32,8,8]\",\"layout\":\"0,1,2,3,1/16\"}],\"constants\":[{\"name\":\"t1\","
     "\"type\":\"f32[16,32,3,3]\",\"layout\":\"0,1,2,3\"}],\"outputs\":[{\"name\":\"t2\","
     "\"type\":\"f32[1,16,8,8]\",\"layout\":\"0,1,2,3\"}],\"src\":{\"extents\":[1,32,8,8],"
@@ -40,7 +40,7 @@ static void reads_what_it_wrote(void **state)
 }
 
 static const char product[] =
-    "{\"version\":2,\"primitive\":\"matmul\",\"inputs\":[{\"name\":\"t0\",\"type\":\"f32[4,"
+    "{\"version\":3,\"primitive\":\"matmul\",\"inputs\":[{\"name\":\"t0\",\"type\":\"f32[4,"
     "8]\",\"layout\":\"0,1\"}],\"constants\":[{\"name\":\"t1\",\"type\":\"f32[8,6]\","
     "\"layout\":\"0,1\"}],\"outputs\":[{\"name\":\"t2\",\"type\":\"f32[4,6]\",\"layout\":\"0,"
     "1\"}],\"src\":{\"extents\":[4,8],\"strides\":[8,1],\"tensor\":0,\"chosen\":false},"
@@ -82,7 +82,7 @@ static const struct {
     wpk_err err;
     const char *says;
 } breaches[] = {
-    {"\"version\":2", "\"version\":1", WPK_EMISMATCH, "version 1"},
+    {"\"version\":3", "\"version\":2", WPK_EMISMATCH, "version 2"},
     {"\"convolution\"", "\"transform\"", WPK_EINVAL, "primitive"},
     {"\"posts\"", "\"axis\":1,\"posts\"", WPK_EINVAL, "axis"},
     {"\"posts\"", "\"algorithm\":1001,\"posts\"", WPK_ERANGE, "algorithm"},
@@ -100,6 +100,9 @@ static const struct {
     {"\"kernel\":[3,3]", "\"kernel\":[0,3]", WPK_ERANGE, "kernel"},
     {"\"alpha\":0", "\"gamma\":0", WPK_EINVAL, "gamma"},
     {"\"dst\":{", "\"bias\":{", WPK_EINVAL, "bias"},
+    {"\"window\"",
+     "\"scale\":{\"extents\":[16],\"strides\":[1],\"tensor\":1,\"chosen\":false},\"window\"",
+     WPK_EINVAL, "scale"}, /* of floats */
 };
 
 static void breaches_are_refused(void **state)

@@ -19,7 +19,7 @@
 static const char *folder;
 
 static const char text[] =
-    "{\"version\":2,\"primitive\":\"matmul\",\"inputs\":["
+    "{\"version\":3,\"primitive\":\"matmul\",\"inputs\":["
     "{\"name\":\"A\",\"type\":\"f32[8,8]\",\"layout\":\"0,1\"},"
     "{\"name\":\"B\",\"type\":\"f32[8,8]\",\"layout\":\"0,1\"}],\"constants\":[],\"outputs\":["
     "{\"name\":\"Y\",\"type\":\"f32[8,8]\",\"layout\":\"0,1\"}],"

@@ -24,7 +24,7 @@
 #define ALIGNMENT ((size_t)256)             /* of what follows in the workspace */
 
 /* Tensors of graphs; the first are the recipe's roles. */
-enum { APART = WPK_RECIPE_ROLE_COUNT, SUM, BIASED, TENSORS };
+enum { APART = WPK_RECIPE_DST + 1, SUM, BIASED, TENSORS };
 
 struct convolution {
     struct wpk_gpu_primitive base; /* first */
@@ -118,7 +118,7 @@ static bool read_recipe(struct convolution *self)
         recipe->spatial > SPATIAL_MAX) {
         return false;
     }
-    for (int role = 0; role < WPK_RECIPE_ROLE_COUNT; role++) {
+    for (int role = 0; role < APART; role++) {
         if (role != WPK_RECIPE_BIAS &&
             !view(&recipe->operand[role], recipe->spatial, role + 1, &tensor[role])) {
             return false;
@@ -299,7 +299,7 @@ static int compute(struct convolution *self, const uint64_t *pointers)
                      rest[] = {APART, WPK_RECIPE_BIAS, WPK_RECIPE_DST};
     const struct wpk_recipe *recipe = &self->base.recipe;
     void *address[TENSORS] = {NULL};
-    for (int role = 0; role < WPK_RECIPE_ROLE_COUNT; role++) {
+    for (int role = 0; role < APART; role++) {
         int tensor = recipe->operand[role].tensor;
         uint64_t at = tensor >= 0 ? pointers[tensor] : 0;
         address[role] = (void *)(uintptr_t)at; // NOLINT: an address of a device

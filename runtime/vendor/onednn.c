@@ -60,6 +60,10 @@ static wpk_err describe_operand(struct wpk_vendor *self, int role)
     if (err != WPK_OK) {
         return err;
     }
+    if (role == WPK_RECIPE_ZERO) {
+        return wpk_onednn_translate(lib->memory_desc_create_with_strides(
+            &operand->wanted, view->rank, view->extent, dnnl_s32, view->stride));
+    }
     return view->chosen ? offer_any(self, role)
                         : wpk_onednn_describe(lib, &self->recipe, role, &operand->wanted);
 }
@@ -74,7 +78,10 @@ static wpk_err settle_operands(struct wpk_vendor *self)
                        is_norm     ? DNNL_ARG_SCALE
                        : is_binary ? DNNL_ARG_SRC_1
                                    : DNNL_ARG_WEIGHTS,
-                       is_norm ? DNNL_ARG_SHIFT : DNNL_ARG_BIAS, DNNL_ARG_DST};
+                       is_norm ? DNNL_ARG_SHIFT : DNNL_ARG_BIAS,
+                       DNNL_ARG_DST,
+                       DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS,
+                       DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_DST};
     wpk_err err = WPK_OK;
 
     for (int role = 0; role < WPK_RECIPE_ROLE_COUNT && err == WPK_OK; role++) {
@@ -84,7 +91,9 @@ static wpk_err settle_operands(struct wpk_vendor *self)
         }
         operand->arg = arg[role];
         operand->inner =
-            lib->primitive_desc_query_md(self->desc, dnnl_query_exec_arg_md, arg[role]);
+            role > WPK_RECIPE_DST
+                ? operand->wanted
+                : lib->primitive_desc_query_md(self->desc, dnnl_query_exec_arg_md, arg[role]);
         if (!operand->constant && !lib->memory_desc_equal(operand->inner, operand->outer)) {
             err = role == WPK_RECIPE_DST
                       ? wpk_onednn_conversion(self, operand->inner, operand->outer,
@@ -157,6 +166,26 @@ static dnnl_alg_kind_t binary_kind(enum wpk_recipe_binary op)
     }
 }
 
+/* The scale is the weights', by the dimensions that number their channels. */
+static dnnl_status_t set_quantization(const struct wpk_vendor *self, dnnl_primitive_attr_t attr)
+{
+    const struct wpk_onednn_library *lib = &self->library;
+    const struct wpk_recipe_operand *weights = &self->recipe.operand[WPK_RECIPE_WEIGHTS];
+    bool is_grouped = weights->rank > self->recipe.operand[WPK_RECIPE_SRC].rank;
+    int channels = self->recipe.kind == WPK_RECIPE_MATMUL ? 1 << (weights->rank - 1)
+                   : is_grouped                           ? 3
+                                                          : 1;
+    dnnl_status_t status = dnnl_success;
+
+    if (self->operand[WPK_RECIPE_SCALE].outer != NULL) {
+        bool is_one = self->recipe.operand[WPK_RECIPE_SCALE].extent[0] == 1;
+        status = lib->primitive_attr_set_scales_mask(attr, DNNL_ARG_WEIGHTS, is_one ? 0 : channels);
+    }
+    return status == dnnl_success && self->operand[WPK_RECIPE_ZERO].outer != NULL
+               ? lib->primitive_attr_set_zero_points_mask(attr, DNNL_ARG_DST, 0)
+               : status;
+}
+
 /* Post-ops, less the first where that is the primitive itself. */
 static dnnl_status_t make_attributes(struct wpk_vendor *self, dnnl_primitive_attr_t *out)
 {
@@ -175,6 +204,9 @@ static dnnl_status_t make_attributes(struct wpk_vendor *self, dnnl_primitive_att
     }
     if (status == dnnl_success) {
         status = lib->primitive_attr_set_post_ops(*out, posts);
+    }
+    if (status == dnnl_success) {
+        status = set_quantization(self, *out);
     }
     if (status == dnnl_success) {
         status = lib->primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);

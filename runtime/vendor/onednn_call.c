@@ -218,8 +218,8 @@ static dnnl_status_t execute(struct wpk_vendor_call *call)
     const struct wpk_onednn_library *lib = &vendor->library;
     dnnl_status_t status = dnnl_success;
 
-    for (int role = 0; role < WPK_RECIPE_DST && status == dnnl_success; role++) {
-        if (call->inner[role] != NULL) {
+    for (int role = 0; role < WPK_RECIPE_ROLE_COUNT && status == dnnl_success; role++) {
+        if (role != WPK_RECIPE_DST && call->inner[role] != NULL) {
             status = copy(vendor, call->stream, vendor->operand[role].conversion, call->outer[role],
                           call->inner[role]);
         }

@@ -27,6 +27,8 @@
     X(primitive_attr_create)                                                                       \
     X(primitive_attr_destroy)                                                                      \
     X(primitive_attr_set_post_ops)                                                                 \
+    X(primitive_attr_set_scales_mask)                                                              \
+    X(primitive_attr_set_zero_points_mask)                                                         \
     X(primitive_attr_set_scratchpad_mode)                                                          \
     X(post_ops_create)                                                                             \
     X(post_ops_destroy)                                                                            \

@@ -17,11 +17,12 @@ struct chain {
     const struct wpk_stage *stage; /* that `node` belongs to */
     int node;                      /* its expression, as far as it is left */
     bool reduced;                  /* node is the whole expression of a stage with a reduction */
-    int bias;                      /* load node, -1: none */
-    bool counted;                  /* divided by what depends on the position alone */
+    struct wpk_onednn_terms terms;
+    bool counted; /* divided by what depends on the position alone */
     struct wpk_recipe_post post[WPK_RECIPE_POSTS_MAX]; /* outermost first */
     int post_count;
-    int post_count_at_bias;
+    int post_count_at_term; /* when the last term was found */
+    bool is_rounded;        /* to the integers of the output */
 };
 
 /* ---- peeling */
@@ -73,8 +74,8 @@ static void fill_factor(const struct wpk_program *program, const struct product_
 }
 
 static bool multiply(const struct wpk_program *program, const struct wpk_stage *stage,
-                     const struct wpk_node *a, const struct wpk_node *b, int bias,
-                     struct wpk_recipe *op)
+                     const struct wpk_node *a, const struct wpk_node *b,
+                     const struct wpk_onednn_terms *terms, struct wpk_recipe *op)
 {
     int in_a[WPK_AXES_MAX];
     int in_b[WPK_AXES_MAX];
@@ -87,8 +88,13 @@ static bool multiply(const struct wpk_program *program, const struct wpk_stage *
         return false;
     }
     wpk_onednn_operand_begin(&op->operand[WPK_RECIPE_BIAS], -1);
-    if (bias >= 0) {
-        const struct wpk_node *load = &program->nodes[bias];
+    if (axes.n < 0 ? terms->scale >= 0
+                   : !wpk_onednn_vector(program, stage, terms->scale, axes.n,
+                                        &op->operand[WPK_RECIPE_SCALE])) {
+        return false;
+    }
+    if (terms->bias >= 0) {
+        const struct wpk_node *load = &program->nodes[terms->bias];
         if (!wpk_onednn_plain_dims(program, stage, load, in_bias)) {
             return false;
         }
@@ -110,8 +116,8 @@ static bool multiply(const struct wpk_program *program, const struct wpk_stage *
 
 /* The left factor is the one whose own axis comes first in the output: then a row-major output is
  * row-major to the library too. */
-static bool match_matmul(const struct wpk_program *program, const struct wpk_stage *stage, int bias,
-                         struct wpk_recipe *op)
+static bool match_matmul(const struct wpk_program *program, const struct wpk_stage *stage,
+                         const struct wpk_onednn_terms *terms, struct wpk_recipe *op)
 {
     const struct wpk_node *a = NULL;
     const struct wpk_node *b = NULL;
@@ -122,8 +128,8 @@ static bool match_matmul(const struct wpk_program *program, const struct wpk_sta
         return false;
     }
     bool swap = in_a[stage->rank - 1] >= 0;
-    return multiply(program, stage, swap ? b : a, swap ? a : b, bias, op) ||
-           multiply(program, stage, swap ? a : b, swap ? b : a, bias, op);
+    return multiply(program, stage, swap ? b : a, swap ? a : b, terms, op) ||
+           multiply(program, stage, swap ? a : b, swap ? b : a, terms, op);
 }
 
 static bool push(struct chain *chain, enum wpk_recipe_function function, double alpha, double beta)
@@ -211,12 +217,15 @@ static bool peel_binary(const struct wpk_program *program, struct chain *chain,
             chain->node = node->arg[1 - side];
             return peel_literal(chain, node->op, value, side == 0);
         }
-        /* Something given, added to something computed. */
-        if (node->op == WPK_BINARY_ADD && chain->bias < 0 && mine->kind == WPK_NODE_LOAD &&
+        /* Something given, added to something computed, or multiplied by it before that. */
+        int *term = node->op == WPK_BINARY_MUL   ? &chain->terms.scale
+                    : node->op == WPK_BINARY_ADD ? &chain->terms.bias
+                                                 : NULL;
+        if (term != NULL && *term < 0 && chain->terms.scale < 0 && mine->kind == WPK_NODE_LOAD &&
             !wpk_onednn_is_written(program, mine) &&
             (other->kind != WPK_NODE_LOAD || wpk_onednn_is_written(program, other))) {
-            chain->bias = wpk_onednn_bare(program, node->arg[side]);
-            chain->post_count_at_bias = chain->post_count;
+            *term = wpk_onednn_bare(program, node->arg[side]);
+            chain->post_count_at_term = chain->post_count;
             chain->node = node->arg[1 - side];
             return true;
         }
@@ -242,16 +251,42 @@ static bool peel_step(const struct wpk_program *program, struct chain *chain)
     return node->kind == WPK_NODE_BINARY && peel_binary(program, chain, node);
 }
 
+/* The last step of a quantized operator, which is part of the primitive: a zero point added to what
+ * was rounded, as a byte. */
+static void peel_rounding(const struct wpk_program *program, struct chain *chain)
+{
+    const struct wpk_node *cast = &program->nodes[chain->node];
+
+    if (cast->kind != WPK_NODE_CAST || wpk_dtype_size(cast->dtype) != 1 ||
+        !wpk_dtype_is_float(program->nodes[cast->arg[0]].dtype)) {
+        return;
+    }
+    const struct wpk_node *node = &program->nodes[cast->arg[0]];
+    for (int side = 0; node->kind == WPK_NODE_BINARY && side < 2; side++) {
+        const struct wpk_node *zero = wpk_onednn_bare_node(program, node->arg[side]);
+        if (node->op == WPK_BINARY_ADD && zero->kind == WPK_NODE_LOAD &&
+            wpk_tensor_elements(&program->tensors[zero->tensor]) == 1) {
+            chain->terms.zero = wpk_onednn_bare(program, node->arg[side]);
+            node = &program->nodes[node->arg[1 - side]];
+        }
+    }
+    if (node->kind == WPK_NODE_UNARY && node->op == WPK_UNARY_ROUND) {
+        chain->node = node->arg[0];
+        chain->is_rounded = true;
+    }
+}
+
 static void peel(const struct wpk_program *program, const struct wpk_stage *last,
                  struct chain *chain)
 {
     *chain = (struct chain){.stage = last,
                             .node = last->expr,
-                            .bias = -1,
+                            .terms = {-1, -1, -1},
                             .reduced = last->reduction != WPK_REDUCE_NONE};
     if (chain->reduced) {
         return;
     }
+    peel_rounding(program, chain);
     /* Every step leaves a node or a stage behind. */
     for (int i = 0; i < WPK_NODES_MAX && peel_step(program, chain); i++) {
     }
@@ -265,12 +300,22 @@ static void take_posts(const struct chain *chain, struct wpk_recipe *op)
     }
 }
 
+static bool has_terms(const struct chain *chain)
+{
+    return chain->terms.bias >= 0 || chain->terms.scale >= 0 || chain->is_rounded;
+}
+
 /* ---- a reduction was met */
 
-/* True if the primitive can compute the chain: nothing is applied before the bias is added. */
-static bool fits_product(const struct chain *chain)
+/* True if the primitive can compute the chain: nothing is applied before a term is, and sums of
+ * integers alone are scaled and rounded. */
+static bool fits_product(const struct wpk_program *program, const struct chain *chain)
 {
-    return !chain->counted && (chain->bias < 0 || chain->post_count == chain->post_count_at_bias);
+    const struct wpk_onednn_terms *terms = &chain->terms;
+    bool has_term = terms->bias >= 0 || terms->scale >= 0;
+    return !chain->counted && (!has_term || chain->post_count == chain->post_count_at_term) &&
+           ((terms->scale < 0 && !chain->is_rounded) ||
+            program->tensors[chain->stage->output].dtype == WPK_I32);
 }
 
 /* The division that makes a sum an average is part of the primitive: undo it. */
@@ -304,13 +349,17 @@ static bool match_reduction(const struct wpk_program *program, const struct chai
     if (!chain->reduced) {
         return false;
     }
-    if (fits_product(chain) &&
-        (match_matmul(program, chain->stage, chain->bias, op) ||
-         wpk_onednn_match_convolution(program, chain->stage, chain->bias, op))) {
+    if (fits_product(program, chain) &&
+        (match_matmul(program, chain->stage, &chain->terms, op) ||
+         wpk_onednn_match_convolution(program, chain->stage, &chain->terms, op))) {
+        if (chain->terms.zero >= 0) {
+            wpk_onednn_operand_whole(program, program->nodes[chain->terms.zero].tensor,
+                                     &op->operand[WPK_RECIPE_ZERO]);
+        }
         take_posts(chain, op);
         return true;
     }
-    if (chain->bias >= 0 || !wpk_onednn_match_pooling(program, chain->stage, op)) {
+    if (has_terms(chain) || !wpk_onednn_match_pooling(program, chain->stage, op)) {
         return false;
     }
     take_posts(chain, op);
@@ -328,7 +377,7 @@ static bool match_eltwise(const struct wpk_program *program, const struct chain 
 {
     const struct wpk_node *load = wpk_onednn_bare_node(program, chain->node);
 
-    if (chain->reduced || chain->counted || chain->bias >= 0 || chain->post_count == 0 ||
+    if (chain->reduced || chain->counted || has_terms(chain) || chain->post_count == 0 ||
         load->kind != WPK_NODE_LOAD || !wpk_onednn_loads_same_point(program, chain->stage, load)) {
         return false;
     }
@@ -374,7 +423,7 @@ static bool match_binary(const struct wpk_program *program, const struct chain *
     const struct wpk_node *node = wpk_onednn_bare_node(program, chain->node);
     bool found = false;
 
-    if (chain->reduced || chain->counted || chain->bias >= 0 || node->kind != WPK_NODE_BINARY) {
+    if (chain->reduced || chain->counted || has_terms(chain) || node->kind != WPK_NODE_BINARY) {
         return false;
     }
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
@@ -427,12 +476,12 @@ static const struct wpk_stage *last_stage(const struct wpk_program *program, int
 static bool match(const struct wpk_program *program, const struct wpk_stage *last, int output,
                   struct wpk_recipe *out)
 {
-    static const struct wpk_recipe none = {.operand[WPK_RECIPE_SRC].tensor = -1,
-                                           .operand[WPK_RECIPE_WEIGHTS].tensor = -1,
-                                           .operand[WPK_RECIPE_BIAS].tensor = -1,
-                                           .operand[WPK_RECIPE_DST].tensor = -1};
+    struct wpk_recipe none = {0};
     struct chain chain;
 
+    for (int role = 0; role < WPK_RECIPE_ROLE_COUNT; role++) {
+        none.operand[role].tensor = -1;
+    }
     *out = none;
     if (wpk_onednn_match_softmax(program, last, output, out)) {
         return true;

@@ -79,6 +79,39 @@ static void products_of_integers(void **state)
     assert_int_not_equal(match(&narrowed, &op), WPK_OK);
 }
 
+/* As QLinearConv is computed, with its zero point and without; sums of floats are never rounded. */
+static void quantized_products(void **state)
+{
+    const struct wpk_given conv = {
+        "Y[n,k,y,x] = u8(f32(Z[]) + round(max(f32(sum.i32(c,r,s) i32(X[n,c,y+r-1,x+s-1]) * "
+        "i32(W[k,c,r,s])) * S[k,0,0] + B[k,0,0], 0)))",
+        {"X u8[1,64,9,9]", "W i8[32,64,3,3]", "S f32[32,1,1]", "B f32[32,1,1]", "Z u8[]",
+         "Y u8[1,32,9,9]"}};
+    const struct wpk_given matmul = {
+        "Y[i,j] = i8(round(f32(sum.i32(k) i32(A[i,k]) * i32(W[k,j])) * S[j]))",
+        {"A u8[8,16]", "W i8[16,12]", "S f32[12]", "Y i8[8,12]"}};
+    const struct wpk_given scaled_last = {
+        "Y[i,j] = i8(round((f32(sum.i32(k) i32(A[i,k]) * i32(W[k,j])) + B[j]) * S[j]))",
+        {"A u8[8,16]", "W i8[16,12]", "S f32[12]", "B f32[12]", "Y i8[8,12]"}};
+    const struct wpk_given of_floats = {"Y[i,j] = i8(round((sum(k) A[i,k] * W[k,j]) * S[j]))",
+                                        {"A f32[8,16]", "W f32[16,12]", "S f32[12]", "Y i8[8,12]"}};
+    struct wpk_recipe op;
+
+    (void)state;
+    assert_int_equal(match(&conv, &op), WPK_OK);
+    assert_int_equal(op.kind, WPK_RECIPE_CONVOLUTION);
+    assert_int_equal(op.operand[WPK_RECIPE_SCALE].extent[0], 32);
+    assert_int_equal(op.operand[WPK_RECIPE_BIAS].extent[0], 32);
+    assert_int_equal(op.operand[WPK_RECIPE_ZERO].extent[0], 1);
+    assert_int_equal(op.post_count, 1);
+    assert_int_equal(match(&matmul, &op), WPK_OK);
+    assert_int_equal(op.kind, WPK_RECIPE_MATMUL);
+    assert_int_equal(op.operand[WPK_RECIPE_SCALE].extent[0], 12);
+    assert_int_equal(op.operand[WPK_RECIPE_ZERO].tensor, -1);
+    assert_int_not_equal(match(&scaled_last, &op), WPK_OK);
+    assert_int_not_equal(match(&of_floats, &op), WPK_OK);
+}
+
 static void convolution_1x1_and_in_groups(void **state)
 {
     const struct wpk_given pointwise = {
@@ -216,6 +249,7 @@ int main(void)
         cmocka_unit_test(convolution_with_bias_and_relu),
         cmocka_unit_test(convolution_in_another_order),
         cmocka_unit_test(products_of_integers),
+        cmocka_unit_test(quantized_products),
         cmocka_unit_test(convolution_1x1_and_in_groups),
         cmocka_unit_test(matrix_products),
         cmocka_unit_test(softmax_and_layernorm),

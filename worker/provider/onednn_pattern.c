@@ -6,11 +6,12 @@
 
 /* ---- nodes */
 
-/* Floats, which the library rounds as it likes, and bytes as wider integers. */
+/* Floats, which the library rounds as it likes, bytes as wider numbers, and sums of integers. */
 static bool keeps_values(enum wpk_dtype from, enum wpk_dtype to)
 {
-    bool bytes = wpk_dtype_size(from) == 1 && from != WPK_BOOL && to == WPK_I32;
-    return bytes || (wpk_dtype_is_float(from) && wpk_dtype_is_float(to));
+    bool bytes = wpk_dtype_size(from) == 1 && from != WPK_BOOL;
+    return (bytes && to == WPK_I32) ||
+           ((bytes || from == WPK_I32 || wpk_dtype_is_float(from)) && wpk_dtype_is_float(to));
 }
 
 int wpk_onednn_bare(const struct wpk_program *program, int node)
@@ -141,6 +142,26 @@ void wpk_onednn_operand_add(const struct wpk_program *program, struct wpk_recipe
     operand->extent[operand->rank] = dim < 0 ? 1 : tensor->extent[dim];
     operand->stride[operand->rank] = dim < 0 ? 1 : dense_stride(tensor, dim);
     operand->rank++;
+}
+
+bool wpk_onednn_vector(const struct wpk_program *program, const struct wpk_stage *stage, int node,
+                       int axis, struct wpk_recipe_operand *operand)
+{
+    int dim_of[WPK_AXES_MAX];
+
+    wpk_onednn_operand_begin(operand, -1);
+    if (node < 0) {
+        return true;
+    }
+    const struct wpk_node *load = &program->nodes[node];
+    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+    if (!wpk_onednn_plain_dims(program, stage, load, dim_of) ||
+        wpk_tensor_elements(tensor) != (dim_of[axis] < 0 ? 1 : tensor->extent[dim_of[axis]])) {
+        return false;
+    }
+    wpk_onednn_operand_begin(operand, load->tensor);
+    wpk_onednn_operand_add(program, operand, dim_of[axis]);
+    return true;
 }
 
 void wpk_onednn_operand_whole(const struct wpk_program *program, int tensor,

@@ -26,7 +26,7 @@ WPK_MUST_CHECK wpk_err wpk_onednn_match(const struct wpk_program *program, struc
 
 /* ---- nodes and loads */
 
-/* `node` without casts between floating types, which change precision but not the function. */
+/* `node` without casts that change precision but not the function. */
 int wpk_onednn_bare(const struct wpk_program *program, int node);
 const struct wpk_node *wpk_onednn_bare_node(const struct wpk_program *program, int node);
 /* True if the node is a literal; sets *out to its value. */
@@ -63,12 +63,23 @@ void wpk_onednn_operand_whole(const struct wpk_program *program, int tensor,
 
 /* ---- programs with one reduction */
 
+/* Load nodes beside the sums; -1: none.  dst = posts(scale * sums + bias), rounded, + zero */
+struct wpk_onednn_terms {
+    int bias;
+    int scale; /* of sums of integers */
+    int zero;
+};
+
 /* True if the stage is a matrix product or a convolution (its expression is a product of two
  * loads), or a pooling (its expression is a load). Fills kind, src, weights and dst. dst is the
- * program's output, whose dimensions are the stage's output axes; `bias` is a load node over the
- * same axes, or -1. */
+ * program's output, whose dimensions are the stage's output axes; the terms are loads over the same
+ * axes. */
 bool wpk_onednn_match_convolution(const struct wpk_program *program, const struct wpk_stage *stage,
-                                  int bias, struct wpk_recipe *op);
+                                  const struct wpk_onednn_terms *terms, struct wpk_recipe *op);
+/* Make the operand of one value for each index of `axis`, or for all, that the load node reads;
+ * `node` -1: none. False: it reads others. */
+bool wpk_onednn_vector(const struct wpk_program *program, const struct wpk_stage *stage, int node,
+                       int axis, struct wpk_recipe_operand *operand);
 bool wpk_onednn_match_pooling(const struct wpk_program *program, const struct wpk_stage *stage,
                               struct wpk_recipe *op);
 

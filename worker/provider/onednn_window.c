@@ -296,34 +296,15 @@ static bool recognise(const struct wpk_program *program, const struct wpk_stage 
     return conv->groups > 0;
 }
 
-static bool fill_bias(const struct wpk_program *program, const struct wpk_stage *stage, int bias,
-                      int k, struct wpk_recipe_operand *operand)
-{
-    int dim_of[WPK_AXES_MAX];
-
-    wpk_onednn_operand_begin(operand, -1);
-    if (bias < 0) {
-        return true;
-    }
-    const struct wpk_node *load = &program->nodes[bias];
-    if (!wpk_onednn_plain_dims(program, stage, load, dim_of) || dim_of[k] < 0 ||
-        program->tensors[load->tensor].extent[dim_of[k]] !=
-            wpk_tensor_elements(&program->tensors[load->tensor])) {
-        return false;
-    }
-    wpk_onednn_operand_begin(operand, load->tensor);
-    wpk_onednn_operand_add(program, operand, dim_of[k]);
-    return true;
-}
-
 static bool convolve(const struct wpk_program *program, const struct wpk_stage *stage,
-                     const struct wpk_node *x, const struct wpk_node *w, int bias,
-                     struct wpk_recipe *op)
+                     const struct wpk_node *x, const struct wpk_node *w,
+                     const struct wpk_onednn_terms *terms, struct wpk_recipe *op)
 {
     struct convolution conv;
 
     if (!recognise(program, stage, x, w, &conv) ||
-        !fill_bias(program, stage, bias, conv.k, &op->operand[WPK_RECIPE_BIAS])) {
+        !wpk_onednn_vector(program, stage, terms->bias, conv.k, &op->operand[WPK_RECIPE_BIAS]) ||
+        !wpk_onednn_vector(program, stage, terms->scale, conv.k, &op->operand[WPK_RECIPE_SCALE])) {
         return false;
     }
     const struct use *batch = conv.uses.free_count > 0 ? &conv.uses.free[0] : NULL;
@@ -355,13 +336,13 @@ static bool convolve(const struct wpk_program *program, const struct wpk_stage *
 }
 
 bool wpk_onednn_match_convolution(const struct wpk_program *program, const struct wpk_stage *stage,
-                                  int bias, struct wpk_recipe *op)
+                                  const struct wpk_onednn_terms *terms, struct wpk_recipe *op)
 {
     const struct wpk_node *a = NULL;
     const struct wpk_node *b = NULL;
 
     return wpk_onednn_factors(program, stage, &a, &b) &&
-           (convolve(program, stage, a, b, bias, op) || convolve(program, stage, b, a, bias, op));
+           (convolve(program, stage, a, b, terms, op) || convolve(program, stage, b, a, terms, op));
 }
 
 /* ---- pooling */

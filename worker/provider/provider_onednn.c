@@ -31,7 +31,7 @@ static wpk_err make_recipe(const struct wpk_provider_request *request,
         bool constant = operand->tensor >= 0 && out->use[operand->tensor] == WPK_RECIPE_CONSTANT;
         if (role == WPK_RECIPE_WEIGHTS) {
             operand->chosen = product && (constant || !fixed);
-        } else if (role != WPK_RECIPE_BIAS) {
+        } else if (role == WPK_RECIPE_SRC || role == WPK_RECIPE_DST) {
             operand->chosen = fixed ? convolution : product || pooling;
         }
     }
