@@ -367,6 +367,22 @@ static void add_pure(struct draft *draft, int g, int m, struct wpk_nest_entry *e
     add_loops(draft->nest, &entry->pure, &list);
 }
 
+/* A part of a vector has no instruction for its sums, and costs as much as a whole one that has:
+ * they are computed in whole vectors. Their operand lies in blocks of whole tiles, so that there is
+ * something to read past the end. */
+static void fill_vectors(const struct draft *draft, int g, int m, struct wpk_nest_entry *sums)
+{
+    const struct wpk_member *member = &draft->structure->plan.group[g].member[m];
+    const struct wpk_decisions *d = &draft->d[g];
+    int rank = wpk_nest_stage(draft->nest, sums)->rank;
+    for (int a = 0; a < rank && d->terms > 1; a++) {
+        if (member->root_axis[a] == d->vec && sums->extent[a] % d->lanes == 0 &&
+            wpk_candidate_copy_is_cut(draft->variant, g, d, d->vec)) {
+            sums->align[a] = d->lanes;
+        }
+    }
+}
+
 /* The total, and inside its loop over the blocks the sum of one. */
 static void add_blocks(struct draft *draft, int g, int m, struct wpk_nest_entry *total)
 {
@@ -383,6 +399,7 @@ static void add_blocks(struct draft *draft, int g, int m, struct wpk_nest_entry 
     part->place =
         (struct wpk_nest_place){.entry = draft->nest->entry_count - 2, .update = true, .loop = 0};
     wpk_nest_find_region(draft->nest);
+    fill_vectors(draft, g, m, part);
     add_pure(draft, g, m, part);
     add_update(draft, g, m, part);
 }
@@ -430,6 +447,7 @@ static void add_panels(struct draft *draft, int g, int m, struct wpk_nest_entry 
     struct list zeros = {.count = 0}, list = {.count = 0};
     total->place = place_in(draft, g, WPK_LEVEL_BLOCK);
     wpk_nest_find_region(draft->nest);
+    fill_vectors(draft, g, m, total);
     total->block = d->split;
     total->blocked = d->split_axis;
     put_panel(draft, g, m, total, &zeros);
@@ -443,6 +461,7 @@ static void add_panels(struct draft *draft, int g, int m, struct wpk_nest_entry 
     part->place = (struct wpk_nest_place){
         .entry = draft->nest->entry_count - 2, .update = true, .loop = d->order_count};
     wpk_nest_find_region(draft->nest);
+    fill_vectors(draft, g, m, part);
     add_pure(draft, g, m, part);
     add_update(draft, g, m, part);
 }
@@ -484,6 +503,9 @@ static void add_member(struct draft *draft, int g, int m)
     wpk_nest_find_region(draft->nest);
     if (member->inlined) {
         return;
+    }
+    if (m == group->contraction) {
+        fill_vectors(draft, g, m, entry);
     }
     add_pure(draft, g, m, entry);
     if (m == group->contraction && draft->d[g].blocked) {

@@ -236,15 +236,6 @@ bool wpk_c_accepts(const struct wpk_schedule *schedule, struct wpk_diag *diag)
                             wpk_scope_name(entry->scope));
             return false;
         }
-        for (int a = 0; a < stage->rank; a++) {
-            if (entry->align[a] > 1 && entry->place.entry >= 0) {
-                wpk_diag_set_at(diag, entry->at.line, entry->at.column,
-                                "%s: the back end c computes nothing to fill multiples: leave "
-                                "align out, or write root",
-                                name);
-                return false;
-            }
-        }
     }
     return true;
 }

@@ -229,8 +229,17 @@ struct access {
     int varying; /* the dimension of lanes, -1: none or several */
 };
 
-/* Note whether a storage may be variables: its accesses are whole vectors, or elements at constant
- * coordinates. Else it has to be in memory. */
+/* True if the access reads a part of a cell. */
+static bool is_part(const struct access *a, bool writes)
+{
+    const struct wpk_c_storage *s = a->storage;
+    return !writes && a->width > 1 && a->width < s->width && a->varying == s->dim &&
+           a->at[s->dim].lane == 1 && s->width % a->width == 0 &&
+           a->at[s->dim].constant % a->width == 0;
+}
+
+/* Note whether a storage may be variables: its accesses are whole vectors, parts of them that are
+ * read, or elements at constant coordinates. Else it has to be in memory. */
 static void survey(const struct wpk_c_kernel *k, const struct access *a, bool writes)
 {
     struct wpk_c_storage *s = a->storage;
@@ -241,7 +250,7 @@ static void survey(const struct wpk_c_kernel *k, const struct access *a, bool wr
     }
     if (!numbers || s->memory) {
         s->memory = true;
-    } else if (a->width > 1 && lanes) {
+    } else if (a->width > 1 && lanes && !is_part(a, writes)) {
         bool whole = a->varying >= 0 && a->at[a->varying].lane == 1 &&
                      a->at[a->varying].constant % a->width == 0;
         bool first = s->dim < 0;
@@ -291,11 +300,32 @@ static struct wpk_form at_lane(struct wpk_c_kernel *k, const struct wpk_form *fo
     return wpk_form_at_lane(&k->forms, form, &at);
 }
 
+static void put_cell(struct wpk_c_kernel *k, const struct access *a);
+
+/* Some elements of a cell, as a vector of their own. */
+static void put_part(struct wpk_c_kernel *k, const struct access *a)
+{
+    struct access one = *a;
+    one.width = 1;
+    wpk_c_put(&k->text, "(");
+    wpk_c_put_type(&k->text, wpk_c_type_of(a->storage->dtype), a->width);
+    wpk_c_put(&k->text, "){");
+    for (int i = 0; i < a->width; i++, one.at[a->varying].constant++) {
+        wpk_c_put(&k->text, "%s", i > 0 ? ", " : "");
+        put_cell(k, &one);
+    }
+    wpk_c_put(&k->text, "}");
+}
+
 /* The variable of a cell, and the element of it unless the access takes all lanes. */
 static void put_cell(struct wpk_c_kernel *k, const struct access *a)
 {
     const struct wpk_c_storage *s = a->storage;
     int64_t cell = 0, element = -1;
+    if (is_part(a, false)) {
+        put_part(k, a);
+        return;
+    }
     for (int d = 0; d < s->rank; d++) {
         int64_t at = a->at[d].constant, size = s->size[d];
         if (d == s->dim) {
