@@ -6,6 +6,7 @@
  * block's last part is shorter and is no copy, its span is a variable that bounds the inner
  * loops. */
 #include "ir/node.h"
+#include "nest/reach.h"
 #include "target/c/kernel.h"
 
 #include <inttypes.h>
@@ -348,15 +349,75 @@ static bool is_short(const struct definition *d, int i, const struct space *spac
     return all && statements <= SHORT_MAX;
 }
 
+/* The index of the border without the loop's axis, where it steps by one with it. False: it does not. */
+static bool rest_of(struct wpk_c_kernel *k, const struct definition *d, const struct space *space,
+                    const struct wpk_nest_border *border, int axis, struct wpk_form *rest)
+{
+    struct wpk_affine affine;
+    if (!wpk_index_affine(k->nest->program, border->index, &affine) ||
+        affine.coefficient[axis] != 1) {
+        return false;
+    }
+    *rest = wpk_form_number(affine.constant);
+    for (int a = 0; a < d->stage->axis_count; a++) {
+        if (a != axis && affine.coefficient[a] != 0) {
+            *rest = wpk_form_add(&k->forms, rest, &space->at[a], affine.coefficient[a]);
+        }
+    }
+    return true;
+}
+
+/* A loop over the terms that no border of zeros makes 0. */
+static void print_inside(struct wpk_c_kernel *k, struct definition *d, int i,
+                         const struct space *space)
+{
+    int axis = d->loop[i].axis, live = k->live_count;
+    int64_t extent = space->span[axis].most;
+    struct wpk_nest_border border[WPK_NEST_BORDERS_MAX];
+    struct space inner = *space;
+    struct wpk_form rest;
+    int count = wpk_nest_borders(k->nest->program, k->nest, d->entry, true, border);
+    int begin = new_variable(k, d->stage->axes[axis].name, 0, extent);
+    int end = new_variable(k, d->stage->axes[axis].name, 0, extent);
+    int v = new_variable(k, d->stage->axes[axis].name, 0, extent - 1);
+    wpk_c_line(&k->text, "i64 %s = 0, %s = %" PRId64 ";", wpk_c_atom_name(k, begin),
+               wpk_c_atom_name(k, end), extent);
+    for (int b = 0; b < count; b++) {
+        if (rest_of(k, d, space, &border[b], axis, &rest)) {
+            wpk_c_indent(&k->text);
+            wpk_c_put(&k->text, "%s = wpk_most(%s, %" PRId64 " - (", wpk_c_atom_name(k, begin),
+                      wpk_c_atom_name(k, begin), border[b].low);
+            wpk_c_put_form(&k->text, &rest);
+            wpk_c_put(&k->text, ")), %s = wpk_least(%s, %" PRId64 " - (", wpk_c_atom_name(k, end),
+                      wpk_c_atom_name(k, end), border[b].high);
+            wpk_c_put_form(&k->text, &rest);
+            wpk_c_put(&k->text, "));\n");
+        }
+    }
+    wpk_c_line(&k->text, "for (i64 %s = %s; %s < %s; %s++) {", wpk_c_atom_name(k, v),
+               wpk_c_atom_name(k, begin), wpk_c_atom_name(k, v), wpk_c_atom_name(k, end),
+               wpk_c_atom_name(k, v));
+    k->text.depth++;
+    wpk_c_advance(k, &inner.at[axis], v, 1);
+    set_span(&inner.span[axis], 1);
+    print_iteration(k, d, i, &inner);
+    wpk_c_close(&k->text);
+    k->live_count = live;
+}
+
 static void print_serial(struct wpk_c_kernel *k, struct definition *d, int i,
                          const struct space *space)
 {
+    const struct wpk_nest_loop *loop = &d->loop[i];
+    const struct span *span = &space->span[loop->axis];
+    if (loop->inside && loop->step == 1 && span->variable < 0 && span->most > 1) {
+        print_inside(k, d, i, space);
+        return;
+    }
     if (is_short(d, i, space)) {
         print_unrolled(k, d, i, space);
         return;
     }
-    const struct wpk_nest_loop *loop = &d->loop[i];
-    const struct span *span = &space->span[loop->axis];
     bool variable = span->variable >= 0, tail = span->most % loop->step != 0;
     tail = tail || (variable && (span->last < 0 || span->last % loop->step != 0));
     int64_t least = variable && span->last < span->most ? span->last : span->most;

@@ -165,6 +165,27 @@ static void test_loads_outside(void **state)
     EXPECT_NESTS(WINDOW, nests);
 }
 
+#define BORDER                                                                                     \
+    HEAD "layout X f32[7,8,5] 0,1,2\nlayout W f32[3,3,5,16] 0,1,2,3\nlayout Y f32[7,4,16] 0,1,2\n" \
+         "program\ninput X f32[7,8,5]\ninput W f32[3,3,5,16]\nintermediate T f32[7,4,16]\n"        \
+         "output Y f32[7,4,16]\nT[y,x,k] = sum.f32(r:3,s:3,c:5) X[y+r-1,2*x+2*s-2,c | 0] * "       \
+         "W[r,s,c,k]\nY[y,x,k] = T[y,x,k] + 1\nend\nstage Y root\nserial y\nserial x\n"            \
+         "unroll k step 8 exact\nlanes k.1\nstage T in Y x\nextent y 1 x 1 k 16\ninit\n"           \
+         "unroll k step 8 exact\nlanes k.1\nupdate\n"
+#define CHANNELS "serial c\nunroll k step 8 exact\nlanes k.1\n"
+
+/* Rows outside of X are left out; columns go by two and are multiplied by zeros. */
+static void test_terms_of_a_border(void **state)
+{
+    (void)state;
+    static const char *const nests[] = {
+        "serial r inside\nserial s inside\n" CHANNELS,
+        "serial s\nserial r inside\n" CHANNELS,
+        "serial r\nserial s\n" CHANNELS,
+    };
+    EXPECT_NESTS(BORDER, nests);
+}
+
 /* Names of variables are no names of tensors, and bools in lanes are 1. */
 static void test_names_and_bools(void **state)
 {
@@ -290,6 +311,7 @@ int main(void)
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_kept_in_the_output),
         cmocka_unit_test(test_loads_outside),
+        cmocka_unit_test(test_terms_of_a_border),
         cmocka_unit_test(test_names_and_bools),
         cmocka_unit_test(test_axes_named_as_functions),
         cmocka_unit_test(test_shorter_iterations),

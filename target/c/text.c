@@ -342,6 +342,7 @@ void wpk_c_put_prologue(const struct wpk_c_text *t, struct wpk_buf *out)
              "INLINE i64 wpk_limit(i64 a, i64 low, i64 high)"
              " { return a < low ? low : a > high ? high : a; }\n"
              "INLINE i64 wpk_least(i64 a, i64 b) { return a < b ? a : b; }\n"
+             "INLINE i64 wpk_most(i64 a, i64 b) { return a > b ? a : b; }\n"
              "INLINE i32 wpk_group(const void *p, unsigned long size)\n{\n"
              "  i32 a = 0;\n  u16 two = 0;\n"
              "  if (size != 3) { __builtin_memcpy(&a, p, size); return a; }\n"
