@@ -349,7 +349,7 @@ static bool is_short(const struct definition *d, int i, const struct space *spac
     return all && statements <= SHORT_MAX;
 }
 
-/* The index of the border without the loop's axis, where it steps by one with it. False: it does not. */
+/* The index of the border without the axis. False: it does not step by one with the axis. */
 static bool rest_of(struct wpk_c_kernel *k, const struct definition *d, const struct space *space,
                     const struct wpk_nest_border *border, int axis, struct wpk_form *rest)
 {
