@@ -10,11 +10,15 @@
 #include "common/json.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/kernel/trust.h"
+#include "runtime/link.h"
 #include "schema/choice.h"
+#include "target/c/compiler.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct get {
     const char *what; /* fingerprint or name */
@@ -27,10 +31,11 @@ struct get {
     bool cuda;     /* the same as CUDA C */
     bool ptx;      /* the PTX in the shared object */
     bool json;     /* say as JSON what was written */
+    bool tvm_ffi;  /* beside it: a library of functions of TVM's ABI */
     bool key;      /* print the service's public key, and nothing else */
 };
 
-#define FILES_MAX 6
+#define FILES_MAX 7
 
 /* The files that were written, and their paths. */
 struct written {
@@ -357,17 +362,67 @@ static wpk_err write_kernel(struct wpk_session *session, const struct wpk_api_ke
     return err;
 }
 
+/* Link the functions of TVM's ABI, which open the kernel beside them. */
+static wpk_err write_tvm_ffi(const char *name, const char *path, struct wpk_diag *diag)
+{
+    struct wpk_buf object = {0}, symbol = {0}, run = {0}, prepare = {0}, libraries = {0}, us = {0};
+
+    /* libwpk where it is built or installed, seen from here, and where the file is taken to */
+    wpk_err err = wpk_fs_program_dir(&us, diag);
+    wpk_buf_printf(&libraries, "-rpath=$ORIGIN:%s/../lib:%s/../runtime", wpk_buf_text(&us),
+                   wpk_buf_text(&us));
+    for (const char *c = name; *c != '\0'; c++) {
+        wpk_buf_printf(&symbol, "%c", isalnum((unsigned char)*c) != 0 ? *c : '_');
+    }
+    wpk_buf_printf(&object, "%s.o", path);
+    wpk_buf_printf(&run, "--defsym=__tvm_ffi_%s=wpk_tvm_ffi_run", wpk_buf_text(&symbol));
+    wpk_buf_printf(&prepare, "--defsym=__tvm_ffi_%s_prepare=wpk_tvm_ffi_prepare",
+                   wpk_buf_text(&symbol));
+    const char *const command[] = {"ld",
+                                   "-shared",
+                                   "-z",
+                                   "noexecstack",
+                                   "--hash-style=gnu",
+                                   "--build-id=none",
+                                   "-o",
+                                   path,
+                                   wpk_buf_text(&object),
+                                   wpk_buf_text(&run),
+                                   wpk_buf_text(&prepare),
+                                   wpk_buf_text(&libraries),
+                                   "-l:libc.so.6",
+                                   NULL};
+    err = err == WPK_OK ? wpk_link_write_tvm_ffi(wpk_buf_text(&object), diag) : err;
+    if (err == WPK_OK) {
+        err = wpk_c_compiler_run(command, NULL, NULL, 0);
+        unlink(wpk_buf_text(&object));
+        if (err != WPK_OK) {
+            wpk_diag_set(diag, err == WPK_ENOENT ? "there is no linker: ld is not in PATH"
+                                                 : "the linker failed");
+        }
+    }
+    wpk_buf_fini(&object);
+    wpk_buf_fini(&symbol);
+    wpk_buf_fini(&run);
+    wpk_buf_fini(&prepare);
+    wpk_buf_fini(&libraries);
+    wpk_buf_fini(&us);
+    return err;
+}
+
 static wpk_err get_kernel(struct wpk_session *session, const struct get *get, struct wpk_diag *diag)
 {
     struct wpk_arena arena = {0};
     const struct wpk_api_kernel *kernel = NULL;
     char default_path[256];
+    struct wpk_buf beside = {0};
 
     snprintf(default_path, sizeof(default_path), "%.200s%s", get->what,
-             form_of(get) < FORMS ? forms[form_of(get)].suffix
-             : get->ptx           ? ".ptx"
-             : get->schedule      ? ".schedule"
-                                  : ".so");
+             get->tvm_ffi           ? "_ffi.so"
+             : form_of(get) < FORMS ? forms[form_of(get)].suffix
+             : get->ptx             ? ".ptx"
+             : get->schedule        ? ".schedule"
+                                    : ".so");
     struct written written = {.path = get->out_path != NULL ? get->out_path : default_path};
     wpk_err err = wpk_find_kernel(session, get->what, &get->wanted, &arena, &kernel, diag);
     if (err == WPK_OK && (get->schedule || get->ptx || form_of(get) < FORMS)) {
@@ -376,12 +431,29 @@ static wpk_err get_kernel(struct wpk_session *session, const struct get *get, st
         written.object = true;
         note(&written, "", written.path, "");
     } else if (err == WPK_OK) {
+        const char *path = written.path;
+        if (get->tvm_ffi) {
+            size_t length = strlen(path);
+            bool ends = length > 3 && strcmp(path + length - 3, ".so") == 0;
+            wpk_buf_printf(&beside, "%.*s.kernel.so", (int)(ends ? length - 3 : length), path);
+            written.path = wpk_buf_text(&beside);
+        }
         err = write_kernel(session, kernel, &written, diag);
+        if (err == WPK_OK && get->tvm_ffi && strncmp(kernel->device, "cpu/", 4) != 0) {
+            err = wpk_fail(diag, WPK_EUNSUPPORTED,
+                           "--tvm-ffi is for kernels of CPUs, and '%s' is "
+                           "of %s",
+                           get->what, kernel->device);
+        } else if (err == WPK_OK && get->tvm_ffi) {
+            err = write_tvm_ffi(get->what, path, diag);
+            note(&written, "its functions of TVM's ABI", path, "");
+        }
     }
     if (err == WPK_OK) {
         err = print_written(get, &written, kernel);
     }
     written_fini(&written);
+    wpk_buf_fini(&beside);
     wpk_arena_fini(&arena);
     return err;
 }
@@ -413,10 +485,10 @@ static wpk_err check_options(const struct get *get, struct wpk_diag *diag)
             "'%s' is neither a fingerprint nor an operator's name; wpkctl kernels lists them",
             get->what != NULL ? get->what : "");
     }
-    if (get->schedule + get->halide + get->cuda + get->ptx > 1) {
+    if (get->schedule + get->halide + get->cuda + get->ptx + get->tvm_ffi > 1) {
         return wpk_fail(diag, WPK_EINVAL,
-                        "--schedule, --halide, --cuda and --ptx are files of their own: get one "
-                        "after the other");
+                        "--schedule, --halide, --cuda, --ptx and --tvm-ffi are files of their own: "
+                        "get one after the other");
     }
     if (get->json && get->out_path != NULL && strcmp(get->out_path, "-") == 0) {
         return wpk_fail(diag, WPK_EINVAL, "--json needs standard output for itself: -o FILE");
@@ -441,6 +513,8 @@ enum wpk_exit wpk_command_get(struct wpk_invocation *call)
         WPK_ARGS_FLAG("halide", "its schedule as Halide C++, to be read", &get.halide),
         WPK_ARGS_FLAG("cuda", "a GPU's kernel as CUDA C, to be read", &get.cuda),
         WPK_ARGS_FLAG("ptx", "the PTX that a GPU's kernel has", &get.ptx),
+        WPK_ARGS_FLAG("tvm-ffi", "a library of functions of TVM's ABI, with the kernel beside it",
+                      &get.tvm_ffi),
         WPK_ARGS_FLAG("public-key", "only print the key that the service signs manifests with",
                       &get.key),
         WPK_ARGS_FLAG("json", "what was written, as JSON", &get.json),

@@ -13,6 +13,8 @@ extern const unsigned char wpk_link_stub_image[];
 extern const size_t wpk_link_stub_image_size;
 extern const unsigned char wpk_link_map[];
 extern const size_t wpk_link_map_size;
+extern const unsigned char wpk_link_tvm_ffi[];
+extern const size_t wpk_link_tvm_ffi_size;
 
 /* libm and libc by their file names: the -dev packages' scripts need not be there. */
 #define LINK_COMMAND(...)                                                                          \
@@ -49,6 +51,11 @@ wpk_err wpk_link_write_parts(const char *directory, struct wpk_diag *diag)
         err = write_part(directory, "kernel.map", wpk_link_map, wpk_link_map_size, diag);
     }
     return err;
+}
+
+wpk_err wpk_link_write_tvm_ffi(const char *object, struct wpk_diag *diag)
+{
+    return wpk_fs_write(object, wpk_link_tvm_ffi, wpk_link_tvm_ffi_size, 0644, diag);
 }
 
 const char *const *wpk_link_parts(enum wpk_link_kind kind)

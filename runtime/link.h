@@ -34,4 +34,9 @@ const char *const *wpk_link_parts(enum wpk_link_kind kind);
 /* The linker's arguments for execvp, static and NULL-terminated. Run it in the directory. */
 const char *const *wpk_link_command(enum wpk_link_kind kind);
 
+/* Write the object of runtime/tvm_ffi.c to `object`. Linked with
+ *     --defsym=__tvm_ffi_NAME=wpk_tvm_ffi_run --defsym=__tvm_ffi_NAME_prepare=wpk_tvm_ffi_prepare
+ * it is a library of functions of TVM's ABI.   errors  as wpk_fs_write */
+WPK_MUST_CHECK wpk_err wpk_link_write_tvm_ffi(const char *object, struct wpk_diag *diag);
+
 #endif

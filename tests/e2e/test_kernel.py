@@ -128,6 +128,59 @@ def test_run_kernel(box):
     check_installed(box, path, done.stdout)
 
 
+# Calls the kernel with what pattern() fills arguments with, and prints the result in units of 1/64, after wrong calls.
+TVM_CALLS = """
+import json, sys
+import numpy, tvm_ffi
+path, data = sys.argv[1], json.load(sys.stdin)
+module = tvm_ffi.load_module(path)
+x, y = (tvm_ffi.from_dlpack(numpy.full(shape, value, "f4")) for shape, value in (((1, 16, 12, 12), 1), ((1, 16, 12, 12), 0)))
+def fails(error, words, function, *arguments):
+    try:
+        function(*arguments)
+    except error as found:
+        assert words in str(found), found
+    else:
+        raise AssertionError(words)
+fails(RuntimeError, "NAME_prepare", module.small, x, y)
+constants = [numpy.array(values, "f4").reshape(shape) / 8 for shape, values in data["constants"]]
+module.small_prepare(*constants)
+fails(TypeError, "1 given, 2 wanted", module.small, x)
+fails(TypeError, "X: no tensor", module.small, 1, y)
+fails(TypeError, "X: elements of another type", module.small, numpy.ones((1, 16, 12, 12)), y)
+fails(ValueError, "X: of another shape", module.small, constants[0], y)
+fails(ValueError, "not contiguous", module.small, numpy.ones((1, 16, 12, 24), "f4")[..., ::2], y)
+out = numpy.empty((1, 16, 12, 12), "f4")
+module.small(numpy.array(data["x"], "f4").reshape(1, 16, 12, 12) / 8, out)
+print(json.dumps((out.ravel() * 64).tolist()))
+"""
+
+
+def test_tvm_ffi(box):
+    python = os.path.join(ROOT, ".deps/test-venv/bin/python3")
+    if not os.path.exists(python):
+        raise Skip("no .deps/test-venv: make setup")
+    with open(os.path.join(BIN, "wpkctl"), "rb") as file:
+        if b"__asan_init" in file.read():
+            raise Skip("a sanitizer's library does not load into Python")
+    TUNED.place(box)
+    path = box.path("small_ffi.so")
+    box.ctl("get", "small", "--own", "--tvm-ffi", "-o", path, "--data", box.data)
+    binding = FOUND[0]["binding"]
+    canonical = sorted((name for _, name in binding["constants"]), key=lambda name: int(name[1:]))
+    shapes = {"W": (16, 16, 3, 3), "B": (16,)}
+    data = {"x": pattern(0, 16 * 144), "constants": []}
+    for mine, name in binding["constants"]:
+        count = 16 * 16 * 9 if mine == "W" else 16
+        data["constants"].append((shapes[mine], pattern(1 + canonical.index(name), count)))
+    done = subprocess.run([python, "-c", TVM_CALLS, path], input=json.dumps(data), stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    check(done.returncode == 0, "it is called", done.stderr[-3000:])
+    want = [64 * value for value in reference(binding)]
+    check(all(abs(a - b) <= 1e-3 * abs(b) + 1e-3 for a, b in zip(json.loads(done.stdout), want)), "the numbers")
+    box.ctl("get", "small", "--own", "--tvm-ffi", "--ptx", "--data", box.data, want=2)
+
+
 def check_readable(box):
     """The schedule as Halide C++: every tensor and directive, and a compiler accepts it."""
     path = box.path("small.cc")
