@@ -79,6 +79,7 @@ struct wpk_invocation {
       "what shells complete from; asks a wpkd that runs, and starts none")                         \
     X(lookup, "FILE|FINGERPRINT",                                                                  \
       "what is known of a job file's operators, or of one, and how well it fits")                  \
+    X(misses, "", "operators that were looked up and are not there, those that cost most first")   \
     X(kernels, "[pin|unpin|revoke|rollback|history KERNEL]",                                       \
       "every kernel that is served; or keep one, take one back, return to the one "                \
       "before, see those before it")                                                               \

@@ -338,6 +338,19 @@ CREATE TABLE audit (
     epoch   INTEGER NOT NULL
 );
 
+-- Lookups that no kernel answered, at most 4096: those that cost most stay.
+CREATE TABLE miss (
+    key         TEXT PRIMARY KEY,       -- fingerprint, threads, layouts, class, conditions, device
+    op          TEXT NOT NULL,          -- JSON: the operator as a job file has it
+    match       TEXT NOT NULL,          -- how well the last answer fitted: "none", "nearest_shape", ...
+    lookups     INTEGER NOT NULL,
+    calls       INTEGER NOT NULL,       -- that askers told of
+    time_ns     INTEGER NOT NULL,       -- that these calls took
+    estimate_ns INTEGER NOT NULL,       -- of one call of the kernel that is missing; 0: unknown
+    seen_at     INTEGER NOT NULL,
+    epoch       INTEGER NOT NULL
+);
+
 -- Answers to requests that carried an Idempotency-Key, for a day: asked again, the same is said.
 CREATE TABLE idempotency (
     owner       TEXT NOT NULL,

@@ -40,6 +40,7 @@ static const struct route {
     {"POST", "/v1/kernels:lookup", WPK_ROLE_READ, INDEX, WPK_JOB_SIZE_MAX, wpk_api_lookup_kernel,
      "tune "},
     {"GET", "/v1/kernels", WPK_ROLE_READ, INDEX, 0, wpk_api_list_kernels, PAGE KERNEL_FILTER},
+    {"GET", "/v1/misses", WPK_ROLE_READ, STORE, 0, wpk_api_list_misses, PAGE},
 
     {"GET", "/healthz", 0, INDEX, 0, wpk_api_get_health, ""},
     {"GET", "/readyz", 0, INDEX, 0, wpk_api_get_ready, ""},

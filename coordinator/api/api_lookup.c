@@ -2,6 +2,7 @@
 /* Lookups: one, or a batch. A request names an operator as in a job file, or by its fingerprint. */
 #include "coordinator/api/api_lookup.h"
 #include "coordinator/api/api_front.h"
+#include "coordinator/index/misses.h"
 
 #include "common/clock.h"
 #include "common/metrics.h"
@@ -14,8 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH_MAX 1000    /* no more than a job may have, for those that are to be tuned */
-#define BATCH_NEAR_MAX 16 /* with more that are only near, one may take long */
+#define BATCH_MAX 1000      /* no more than a job may have, for those that are to be tuned */
+#define BATCH_NEAR_MAX 16   /* with more that are only near, one may take long */
+#define MISS_SIZE_MAX 16384 /* bytes of an operator that is counted among what is missing */
 _Static_assert(BATCH_MAX <= WPK_JOB_OPS_MAX, "a job takes a whole batch");
 
 /* One item of a request. */
@@ -23,6 +25,9 @@ struct item {
     struct wpk_lookup lookup;
     struct wpk_op_identity identity; /* of the operator, where that was given */
     struct wpk_job_op op;            /* without a body where it was given by its fingerprint */
+    uint64_t
+        calls; /* that the asker has made since it asked last, of what it has; and their time */
+    uint64_t time_ns;
 };
 
 /* The identity is written when there is one: it has 64 KiB, and a lookup by key has none. */
@@ -30,6 +35,7 @@ static void item_init(struct item *item)
 {
     item->lookup = (struct wpk_lookup){.program = NULL};
     item->op = (struct wpk_job_op){0};
+    item->calls = item->time_ns = 0;
 }
 
 static void item_fini(struct item *item)
@@ -96,7 +102,7 @@ static wpk_err decode(struct wpk_json_reader *r, struct item *item, struct wpk_d
 {
     struct wpk_lookup *lookup = &item->lookup;
     WPK_JSON_ALLOW(r, "name", "op", "tensors", "constants", "fingerprint", "layouts", "threads",
-                   "device", "environment", "accuracy", "conditions");
+                   "device", "environment", "accuracy", "conditions", "calls", "time_ns");
     bool has_op = wpk_json_has(r, "op");
     lookup->threads = wpk_json_has(r, "threads")
                           ? (int)wpk_json_get_int(r, "threads", 1, WPK_JOB_THREADS_MAX)
@@ -104,6 +110,12 @@ static wpk_err decode(struct wpk_json_reader *r, struct item *item, struct wpk_d
     lookup->device = wpk_json_has(r, "device") ? wpk_json_get_text(r, "device", 512) : "";
     lookup->environment =
         wpk_json_has(r, "environment") ? wpk_json_get_text(r, "environment", 512) : "";
+    if (wpk_json_has(r, "calls")) {
+        item->calls = (uint64_t)wpk_json_get_int(r, "calls", 0, WPK_JSON_INT_MAX);
+    }
+    if (wpk_json_has(r, "time_ns")) {
+        item->time_ns = (uint64_t)wpk_json_get_int(r, "time_ns", 0, WPK_JSON_INT_MAX);
+    }
     if (has_op == wpk_json_has(r, "fingerprint")) {
         wpk_json_fail(r, NULL, WPK_EINVAL, "give either op or fingerprint");
     } else if (has_op) {
@@ -146,14 +158,43 @@ static void append_binding(const struct item *item, struct wpk_buf *out)
     }
 }
 
-static void append_match(const struct wpk_index_version *version, const struct wpk_lookup *lookup,
-                         const struct wpk_match *match, bool whole, struct wpk_buf *out)
+/* Returns the estimated time; 0: there is a kernel, or nothing is known. */
+static double append_match(const struct wpk_index_version *version, const struct wpk_lookup *lookup,
+                           const struct wpk_match *match, bool whole, struct wpk_buf *out)
 {
     struct wpk_estimate expected = {.source = WPK_ESTIMATE_NONE};
     if (!wpk_match_is_hit(match)) {
         wpk_estimate_find(version, lookup, match, &expected);
     }
     wpk_match_append(match, &expected, whole, out);
+    return expected.source != WPK_ESTIMATE_NONE ? expected.median_ns : 0;
+}
+
+/* Count what is missing, if the operator itself was given: that can be tuned. */
+static void note_miss(struct wpk_index *index, const struct item *item,
+                      const struct wpk_match *match, double estimate_ns)
+{
+    struct wpk_buf text = {.size_max = MISS_SIZE_MAX};
+    struct wpk_job_op op = item->op;
+    char *taken = NULL;
+    size_t size;
+    const struct wpk_miss miss = {.match = wpk_match_name(match->level),
+                                  .lookups = 1,
+                                  .calls = item->calls,
+                                  .time_ns = item->time_ns,
+                                  .estimate_ns = (uint64_t)estimate_ns};
+    if (wpk_match_is_hit(match) || item->lookup.program == NULL) {
+        return;
+    }
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    op.name[0] = '\0';
+    wpk_job_op_put(&op, w);
+    wpk_err err = wpk_json_print(w, false, &text);
+    wpk_json_writer_free(w);
+    if (err == WPK_OK && wpk_buf_take(&text, &taken, &size) == WPK_OK) {
+        wpk_misses_add(wpk_index_misses(index), &item->lookup, taken, &miss);
+    }
+    wpk_buf_fini(&text);
 }
 
 bool wpk_lookup_answer(struct wpk_call *call, const struct wpk_index_version *version,
@@ -337,7 +378,8 @@ static void answer_one(struct wpk_call *call, struct item *item)
         answer_prepared(call, version, match.served);
         return;
     }
-    append_match(version, &item->lookup, &match, true, &call->answer->body);
+    double expected_ns = append_match(version, &item->lookup, &match, true, &call->answer->body);
+    note_miss(call->api->index, item, &match, expected_ns);
     append_binding(item, &call->answer->body);
     if (wpk_match_is_hit(&match)) {
         wpk_call_text(call);
@@ -407,7 +449,9 @@ static wpk_err append_found(struct batch *batch, struct item *item, struct wpk_m
     }
     wpk_lookup_find(batch->version, &item->lookup, match);
     wpk_buf_append_text(&call->answer->body, batch->number > 0 ? "," : "");
-    append_match(batch->version, &item->lookup, match, false, &call->answer->body);
+    double expected_ns =
+        append_match(batch->version, &item->lookup, match, false, &call->answer->body);
+    note_miss(call->api->index, item, match, expected_ns);
     append_binding(item, &call->answer->body);
     bool tunes = wants_tuning(call) && !wpk_match_is_hit(match);
     return tunes ? begin_tuning(call, &batch->tuning, item, diag) : WPK_OK;
@@ -474,6 +518,24 @@ static void lookup(struct wpk_call *call, bool *large)
         lookup_one(call, r, &diag);
     }
     wpk_json_close(r);
+}
+
+void wpk_api_list_misses(struct wpk_call *call)
+{
+    int page_size;
+    uint64_t from;
+    if (!wpk_call_index(call) || !wpk_call_page_size(call, &page_size) ||
+        !wpk_call_number(call, "page_token", 0, 1, INT64_MAX, &from)) {
+        return;
+    }
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    const struct wpk_index_version *version = wpk_index_acquire(call->api->index);
+    wpk_json_begin_array(w, "misses");
+    uint64_t next = wpk_misses_list(call->api->store, version, from, page_size, w);
+    wpk_json_end(w);
+    wpk_index_release(call->api->index, version);
+    wpk_call_put_token(w, next);
+    wpk_call_json(call, w);
 }
 
 void wpk_api_lookup_kernel(struct wpk_call *call)

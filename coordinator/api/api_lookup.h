@@ -15,8 +15,6 @@ WPK_MUST_CHECK bool wpk_lookup_answer(struct wpk_call *call,
 
 /* Writing a lookup's match as a Match of schema/openapi.yaml. For the files api_*.c only. */
 
-/* True if the match was measured for this problem. */
-bool wpk_match_is_hit(const struct wpk_match *match);
 /* Append the match; with its kernel if `whole`. A hit has its own expectation: `expected` is not
  * read. */
 void wpk_match_append(const struct wpk_match *match, const struct wpk_estimate *expected,

@@ -83,11 +83,6 @@ static void append_other(const struct wpk_match *match, const struct wpk_estimat
     wpk_buf_fini(&front);
 }
 
-bool wpk_match_is_hit(const struct wpk_match *match)
-{
-    return match->level == WPK_MATCH_EXACT || match->level == WPK_MATCH_VENDOR;
-}
-
 void wpk_match_append(const struct wpk_match *match, const struct wpk_estimate *expected,
                       bool whole, struct wpk_buf *out)
 {

@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "common/metrics.h"
 #include "coordinator/access/auth.h"
+#include "coordinator/index/misses.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -78,8 +79,47 @@ static bool may_go_on(struct wpk_executor *p, const struct wpk_message *message,
     return fault == NULL;
 }
 
+struct misses_write {
+    struct wpk_effect_write effect; /* first */
+    struct wpk_miss *misses;        /* owned; [count] */
+    uint32_t count;
+};
+
+static void perform_misses(struct wpk_store_write *write, struct wpk_store *store)
+{
+    struct misses_write *of = (struct misses_write *)write;
+    wpk_misses_write(store, of->misses, of->count);
+}
+
+/* Lookups that a full disk does not take are not counted. */
+static void on_misses(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
+{
+    struct misses_write *of = (struct misses_write *)write;
+    (void)err;
+    (void)diag;
+    for (uint32_t i = 0; i < of->count; i++) {
+        wpk_miss_fini(&of->misses[i]);
+    }
+    free(of->misses);
+}
+
+static void write_misses(struct wpk_executor *p)
+{
+    uint32_t count;
+    struct wpk_miss *misses = wpk_misses_take(wpk_index_misses(p->options.index), &count);
+    if (misses != NULL) {
+        struct misses_write *write =
+            wpk_executor_new_write(p, sizeof *write, perform_misses, on_misses);
+        write->misses = misses;
+        write->count = count;
+    }
+}
+
 static void tick(struct wpk_executor *p)
 {
+    if (p->options.index != NULL) {
+        write_misses(p);
+    }
     if (wpk_executor_now_ns(p) >= p->recheck_ns) {
         wpk_executor_recheck_workers(p);
         wpk_executor_step_events(p);

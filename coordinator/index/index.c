@@ -5,7 +5,7 @@
  *     oldest ──▶ ... ──▶ newest (which acquire returns)
  *     each: users, arrays, and the entries that the next version lacks
  */
-#include "coordinator/index/index.h"
+#include "coordinator/index/misses.h"
 
 #include "common/crypto.h"
 
@@ -26,7 +26,8 @@ struct wpk_index {
                            * or while a released version is freed */
     struct version *oldest;
     struct version *newest;
-    uint64_t life; /* of every version; constant */
+    uint64_t life;             /* of every version; constant */
+    struct wpk_misses *misses; /* owned */
 };
 
 struct wpk_index_change {
@@ -261,6 +262,7 @@ wpk_err wpk_index_new(struct wpk_index **out)
     pthread_mutex_init(&index->lock, NULL);
     wpk_crypto_random(&index->life, sizeof index->life);
     empty->view.life = index->life;
+    index->misses = wpk_misses_new();
     index->oldest = empty;
     index->newest = empty;
     *out = index;
@@ -277,7 +279,13 @@ void wpk_index_free(struct wpk_index *index)
     drop_all(index->newest);
     version_free(index->newest);
     pthread_mutex_destroy(&index->lock);
+    wpk_misses_free(index->misses);
     free(index);
+}
+
+struct wpk_misses *wpk_index_misses(struct wpk_index *index)
+{
+    return index->misses;
 }
 
 /* ---- loading */

@@ -18,6 +18,7 @@
 
 struct wpk_index;
 struct wpk_index_change;
+struct wpk_misses;
 
 /* A device class, and the environment in which its newest kernel was measured. */
 struct wpk_index_device {
@@ -56,6 +57,8 @@ struct wpk_index_version {
  *   errors  WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_index_new(struct wpk_index **out);
 void wpk_index_free(struct wpk_index *index);
+/* The lookups that it could not answer (index/misses.h). */
+struct wpk_misses *wpk_index_misses(struct wpk_index *index);
 
 /* Read all served kernels and publish them: at the start, and after a failure of the store.
  *   errors  WPK_ENOMEM; those of the store */

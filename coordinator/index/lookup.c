@@ -10,6 +10,11 @@
 #define DERIVE_VARIANTS_MAX 4 /* of a space of many combinations, a millisecond each */
 #define DERIVE_STAGES_MAX 16  /* deriving a space of more stages may take longer than 5 ms */
 
+bool wpk_match_is_hit(const struct wpk_match *match)
+{
+    return match->level == WPK_MATCH_EXACT || match->level == WPK_MATCH_VENDOR;
+}
+
 const char *wpk_match_name(enum wpk_match_level level)
 {
     static const char *const names[WPK_MATCH_COUNT] = {WPK_MATCH_LIST(WPK_LIST_TEXT)};

@@ -55,6 +55,8 @@ struct wpk_match {
     uint32_t differs_count;
 };
 
+/* True if the match was measured for this problem. */
+bool wpk_match_is_hit(const struct wpk_match *match);
 /* Find the best match; *out points into the version and the lookup. */
 void wpk_lookup_find(const struct wpk_index_version *version, const struct wpk_lookup *lookup,
                      struct wpk_match *out);

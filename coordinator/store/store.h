@@ -24,7 +24,7 @@ struct wpk_checkpoint;
 struct wpk_rows;
 struct wpk_store;
 
-#define WPK_STORE_VERSION 13   /* of schema.sql */
+#define WPK_STORE_VERSION 14   /* of schema.sql */
 #define WPK_STORE_HASH_SIZE 16 /* bytes of trial.candidate_hash */
 
 /* Open or create history.db in `directory`, which must exist.

@@ -175,7 +175,8 @@ class Client:
         tune : bool
             Whether a job is made for what is not known.
         **more
-            `device`, `threads`, `layouts`, `accuracy`, `conditions`, `environment`.
+            `device`, `threads`, `layouts`, `accuracy`, `conditions`, `environment`; `calls` and
+            `time_ns`: calls made since it was last asked for, and their time, for `misses`.
 
         Returns
         -------
@@ -189,6 +190,16 @@ class Client:
         else:
             asked = {"op": op.notation, "tensors": op.tensors, "constants": op.constants}
         return self.call("POST", "/v1/kernels:lookup", {**asked, **more}, tune=1 if tune else None)
+
+    def misses(self):
+        """Operators that were looked up and have no kernel, those that cost most first.
+
+        Returns
+        -------
+        list of dict
+            With `op`, `device`, `threads`, `lookups`, `calls`, `lost_ns`, ...
+        """
+        return self.call("GET", "/v1/misses", page_size=1000)["misses"]
 
 
 class Job:

@@ -83,6 +83,34 @@ def test_progress_ends_with_the_numbers_of_the_result(box):
     service.stop()
 
 
+def test_misses(box):
+    """Lookups in vain are counted until there is a kernel; a restart of wpkd forgets nothing."""
+    service = tuned(box)
+    known, device = small_job()["ops"][0], ctl(box, service, "kernels")["kernels"][0]["device"]
+    op = {"op": "C[i,j] = sum(k) A[i,k]*B[k,j]", "tensors": {"A": "f32[5,7]", "B": "f32[7,3]", "C": "f32[5,3]"},
+          "device": device}
+    rare = {"op": "Y[i] = X[i] + 1", "tensors": {"X": "f32[9]", "Y": "f32[9]"}, "device": device}
+    for lookups in ([dict(op, calls=10, time_ns=4000000), rare], [op], [dict(known, device=device)],
+                    [{"fingerprint": "0" * 64, "device": device}]):
+        status, answer, _ = service.ask("POST", "/v1/kernels:lookup", json.dumps({"lookups": lookups}).encode())
+        check(status == 200 and len(answer["matches"]) == len(lookups), "looked up", answer)
+    first = wait_for("they are counted", lambda: ctl(box, service, "misses")["misses"], 10)
+    check([(m["lookups"], m["calls"], m["time_ns"]) for m in first] == [(2, 10, 4000000), (1, 0, 0)]
+          and first[0]["op"]["op"] == op["op"] and first[0]["lost_ns"] > 0, "those that cost most first", first)
+    check(ctl(box, service, "misses", "--max", "1")["misses"] == first[:1], "one of them")
+    table = box.ctl("misses", "--server", service.url).splitlines()
+    check(len(table) == 3 and "C[i,j] = sum(k)" in table[1], "as a table", table)
+    service.stop()
+    service = Service(box)
+    check(ctl(box, service, "misses")["misses"] == first, "kept over a restart")
+    status, _, _ = service.ask("POST", "/v1/kernels:lookup", b'{"lookups":[{"fingerprint":"%s","calls":-1}]}' % (b"0" * 64))
+    check(status == 422, "no calls below 0", status)
+    job = box.ctl("misses", "--submit", "--server", service.url).strip()
+    ops = ctl(box, service, "status", job)["ops"]
+    check([o["name"] for o in ops] == ["miss1", "miss2"], "a job of both", ops)
+    service.stop()
+
+
 def test_lookup(box):
     service = tuned(box)
     job = box.write("job.json", small_job())
