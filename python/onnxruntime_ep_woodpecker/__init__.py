@@ -57,8 +57,8 @@ def get_ep_names():
 def _register(onnxruntime):
     """Register the library; a string says why that cannot be."""
     if not hasattr(onnxruntime, "register_execution_provider_library"):
-        return "Woodpecker needs ONNX Runtime 1.23 or newer, this is %s" % onnxruntime.__version__
-    if _NAME in onnxruntime.get_available_providers():
+        return "Woodpecker needs ONNX Runtime 1.24 or newer, this is %s" % onnxruntime.__version__
+    if any(device.ep_name == _NAME for device in onnxruntime.get_ep_devices()):
         return ""
     try:
         onnxruntime.register_execution_provider_library("woodpecker", get_library_path())
@@ -93,6 +93,22 @@ def _with_ours(providers, provider_options, options):
         names.insert(own, _NAME)
         settings.insert(own, options)
     return names, settings
+
+
+def _by_device(onnxruntime, sess_options, providers, options):
+    """The session's options with ours, for ONNX Runtime 1.24 and 1.25, which take no library's provider by its name. The
+    caller's own options may be another session's, too: they get no plans, which are a model's. A session that is to
+    have a third provider stays as it is."""
+    names = [entry if isinstance(entry, str) else entry[0] for entry in providers or []]
+    if any(name not in (_CPU, _NAME) for name in names):
+        return sess_options, providers
+    if sess_options is None:
+        sess_options = onnxruntime.SessionOptions()
+    else:
+        options = {name: value for name, value in options.items() if name not in ("plans", "model")}
+    ours = [device for device in onnxruntime.get_ep_devices() if device.ep_name == _NAME]
+    sess_options.add_provider_for_devices(ours[:1], options)
+    return sess_options, None
 
 
 def install(tune="off", plans=None, words=()):
@@ -141,7 +157,11 @@ def install(tune="off", plans=None, words=()):
             key = _plans.note(path_or_bytes, where)
             if key:
                 options.update(plans=where, model=key)
-            providers, provider_options = _with_ours(providers, provider_options, options)
+            if _NAME in onnxruntime.get_available_providers():
+                providers, provider_options = _with_ours(providers, provider_options, options)
+            else:
+                sess_options, providers = _by_device(onnxruntime, sess_options, providers, options)
+                provider_options = None if providers is None else provider_options
         original(self, path_or_bytes, sess_options, providers, provider_options, **named)
         if key and background is not None:
             background.keys.add(key)

@@ -13,13 +13,13 @@ static struct ort_status *say_too_old(const struct ort_api_base *base)
     }
     struct wpk_ort ort = {.CreateStatus = (struct ort_status * (*)(int, const char *)) table[0]};
     return wpk_ort_fail(&ort, "Woodpecker needs ONNX Runtime 1.%d or newer, this is %s",
-                        WPK_ORT_VERSION, base->GetVersionString());
+                        WPK_ORT_NEEDED, base->GetVersionString());
 }
 
 struct ort_status *wpk_ort_open(const struct ort_api_base *base, struct wpk_ort *ort)
 {
     const ort_entry *table = base->GetApi(WPK_ORT_VERSION);
-    if (table == NULL) {
+    if (base->GetApi(WPK_ORT_NEEDED) == NULL) {
         return say_too_old(base);
     }
 #define LOAD(ordinal, name, result, parameters) ort->name = (result(*) parameters)table[ordinal];

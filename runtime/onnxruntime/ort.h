@@ -23,6 +23,8 @@
 #include <stdint.h>
 
 #define WPK_ORT_VERSION 23
+/* 1.23 itself adds no kernels to graphs that it has inlined from a function. */
+#define WPK_ORT_NEEDED 24
 
 /* The code of this library's own errors. Code 11, "EP_FAIL", is never returned: ONNX Runtime's
  * Python package would move the session to the CPU for good. */
