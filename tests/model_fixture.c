@@ -17,28 +17,28 @@ static void put_varint(struct wpk_buf *out, uint64_t value)
     wpk_buf_append_byte(out, (char)value);
 }
 
-static void put_number(struct wpk_buf *out, int field, int64_t value)
+void wpk_model_put_number(struct wpk_buf *out, int field, int64_t value)
 {
     put_varint(out, (uint64_t)field << 3);
     put_varint(out, (uint64_t)value);
 }
 
-static void put_bytes(struct wpk_buf *out, int field, const void *data, size_t size)
+void wpk_model_put_bytes(struct wpk_buf *out, int field, const void *data, size_t size)
 {
     put_varint(out, ((uint64_t)field << 3) | 2);
     put_varint(out, size);
     wpk_buf_append(out, data, size);
 }
 
-static void put_text(struct wpk_buf *out, int field, const char *text)
+void wpk_model_put_text(struct wpk_buf *out, int field, const char *text)
 {
-    put_bytes(out, field, text, strlen(text));
+    wpk_model_put_bytes(out, field, text, strlen(text));
 }
 
 /* Append a message, and empty it. */
-static void put_message(struct wpk_buf *out, int field, struct wpk_buf *message)
+void wpk_model_put_message(struct wpk_buf *out, int field, struct wpk_buf *message)
 {
-    put_bytes(out, field, wpk_buf_text(message), message->size);
+    wpk_model_put_bytes(out, field, wpk_buf_text(message), message->size);
     wpk_buf_fini(message);
 }
 
@@ -72,15 +72,15 @@ void wpk_model_fixture_input(struct wpk_model_fixture *model, const char *name, 
 
     for (int i = 0; i < d.rank; i++) {
         struct wpk_buf dim = {0};
-        put_number(&dim, 1, d.extent[i]);
-        put_message(&shape, 1, &dim);
+        wpk_model_put_number(&dim, 1, d.extent[i]);
+        wpk_model_put_message(&shape, 1, &dim);
     }
-    put_number(&tensor, 1, element_type(d.dtype));
-    put_message(&tensor, 2, &shape);
-    put_message(&types, 1, &tensor);
-    put_text(&info, 1, name);
-    put_message(&info, 2, &types);
-    put_message(&model->graph, 11, &info);
+    wpk_model_put_number(&tensor, 1, element_type(d.dtype));
+    wpk_model_put_message(&tensor, 2, &shape);
+    wpk_model_put_message(&types, 1, &tensor);
+    wpk_model_put_text(&info, 1, name);
+    wpk_model_put_message(&info, 2, &types);
+    wpk_model_put_message(&model->graph, 11, &info);
 }
 
 void wpk_model_fixture_constant(struct wpk_model_fixture *model, const char *name, const char *type,
@@ -91,17 +91,17 @@ void wpk_model_fixture_constant(struct wpk_model_fixture *model, const char *nam
     int64_t count = 1;
 
     for (int i = 0; i < d.rank; i++) {
-        put_number(&tensor, 1, d.extent[i]);
+        wpk_model_put_number(&tensor, 1, d.extent[i]);
         count *= d.extent[i];
     }
-    put_number(&tensor, 2, element_type(d.dtype));
-    put_text(&tensor, 8, name);
+    wpk_model_put_number(&tensor, 2, element_type(d.dtype));
+    wpk_model_put_text(&tensor, 8, name);
     for (int64_t i = 0; i < count; i++) {
         char *end = (char *)values;
         double value = values != NULL ? strtod(values, &end) : (double)(i + 1);
         values = values != NULL ? end + (*end == ',') : NULL;
         if (!wpk_dtype_is_float(d.dtype)) {
-            put_number(&tensor, d.dtype == WPK_I64 ? 7 : 5, (int64_t)value);
+            wpk_model_put_number(&tensor, d.dtype == WPK_I64 ? 7 : 5, (int64_t)value);
         } else if (d.dtype == WPK_F64) {
             put_varint(&tensor, (10 << 3) | 1);
             wpk_buf_append(&tensor, &value, sizeof(value));
@@ -111,7 +111,7 @@ void wpk_model_fixture_constant(struct wpk_model_fixture *model, const char *nam
             wpk_buf_append(&tensor, &narrow, sizeof(narrow));
         }
     }
-    put_message(&model->graph, 5, &tensor);
+    wpk_model_put_message(&model->graph, 5, &tensor);
 }
 
 /* "name:kind=value" */
@@ -125,8 +125,8 @@ static void put_attribute(struct wpk_buf *node, const char *word, size_t size)
     char *value = strchr(text, '=') + 1;
     char kind = value[-2];
     value[-3] = '\0';
-    put_text(&out, 1, text);
-    put_number(&out, 20, strchr(kinds, kind) - kinds);
+    wpk_model_put_text(&out, 1, text);
+    wpk_model_put_number(&out, 20, strchr(kinds, kind) - kinds);
     if (kind == 'f' || kind == 'F') {
         for (char *end = value; *value != '\0'; value = end + (*end == ',')) {
             float real = strtof(value, &end);
@@ -136,18 +136,18 @@ static void put_attribute(struct wpk_buf *node, const char *word, size_t size)
     } else if (kind == 'S') {
         for (size_t n = 0; *value != '\0'; value += n + (value[n] == ',')) {
             n = strcspn(value, ",");
-            put_bytes(&out, 9, value, n);
+            wpk_model_put_bytes(&out, 9, value, n);
         }
     } else if (kind == 'i') {
-        put_number(&out, 3, strtoll(value, NULL, 10));
+        wpk_model_put_number(&out, 3, strtoll(value, NULL, 10));
     } else if (kind == 's') {
-        put_text(&out, 4, value);
+        wpk_model_put_text(&out, 4, value);
     } else {
         for (char *end = value; *value != '\0'; value = end + (*end == ',')) {
-            put_number(&out, 8, strtoll(value, &end, 10));
+            wpk_model_put_number(&out, 8, strtoll(value, &end, 10));
         }
     }
-    put_message(node, 5, &out);
+    wpk_model_put_message(node, 5, &out);
 }
 
 void wpk_model_fixture_node(struct wpk_model_fixture *model, const char *op, const char *inputs,
@@ -166,24 +166,24 @@ void wpk_model_fixture_body(struct wpk_model_fixture *model, const char *op, con
     struct wpk_buf attribute = {0};
 
     if (body->graph.size > 0) {
-        put_text(&attribute, 1, "body");
-        put_number(&attribute, 20, 5);
-        put_message(&attribute, 6, &body->graph);
-        put_message(&node, 5, &attribute);
+        wpk_model_put_text(&attribute, 1, "body");
+        wpk_model_put_number(&attribute, 20, 5);
+        wpk_model_put_message(&attribute, 6, &body->graph);
+        wpk_model_put_message(&node, 5, &attribute);
     }
 
     while (*inputs != '\0') {
         size_t size = strcspn(inputs, ",");
-        put_bytes(&node, 1, inputs, size);
+        wpk_model_put_bytes(&node, 1, inputs, size);
         inputs += size + (inputs[size] == ',');
     }
     const char *colon = strchr(op, ':');
-    put_text(&node, 3, output);
-    put_text(&node, 4, colon != NULL ? colon + 1 : op);
-    put_bytes(&node, 7, op, colon != NULL ? (size_t)(colon - op) : 0);
+    wpk_model_put_text(&node, 3, output);
+    wpk_model_put_text(&node, 4, colon != NULL ? colon + 1 : op);
+    wpk_model_put_bytes(&node, 7, op, colon != NULL ? (size_t)(colon - op) : 0);
     while (*output != '\0') {
         size_t size = strcspn(output, ",");
-        put_bytes(&node, 2, output, size);
+        wpk_model_put_bytes(&node, 2, output, size);
         output += size + (output[size] == ',');
     }
     while (*attributes != '\0') {
@@ -191,15 +191,15 @@ void wpk_model_fixture_body(struct wpk_model_fixture *model, const char *op, con
         put_attribute(&node, attributes, size);
         attributes += size + (attributes[size] == ' ');
     }
-    put_message(&model->graph, 1, &node);
+    wpk_model_put_message(&model->graph, 1, &node);
 }
 
 void wpk_model_fixture_output(struct wpk_model_fixture *model, const char *name)
 {
     struct wpk_buf info = {0};
 
-    put_text(&info, 1, name);
-    put_message(&model->graph, 12, &info);
+    wpk_model_put_text(&info, 1, name);
+    wpk_model_put_message(&model->graph, 12, &info);
 }
 
 const char *wpk_model_fixture_write(struct wpk_model_fixture *model, size_t size_max)
@@ -207,10 +207,13 @@ const char *wpk_model_fixture_write(struct wpk_model_fixture *model, size_t size
     struct wpk_buf opset = {0};
     struct wpk_buf whole = {0};
 
-    put_number(&opset, 2, model->opset > 0 ? model->opset : 17);
-    put_number(&whole, 1, 8);
-    put_message(&whole, 8, &opset);
-    put_bytes(&whole, 7, wpk_buf_text(&model->graph), model->graph.size);
+    wpk_model_put_number(&whole, 1, 8);
+    if (model->opset >= 0) {
+        wpk_model_put_number(&opset, 2, model->opset > 0 ? model->opset : 17);
+        wpk_model_put_message(&whole, 8, &opset);
+    }
+    wpk_buf_append(&whole, wpk_buf_text(&model->other), model->other.size);
+    wpk_model_put_bytes(&whole, 7, wpk_buf_text(&model->graph), model->graph.size);
     size_t size = whole.size < size_max ? whole.size : size_max;
     if (model->fd > 0) {
         close(model->fd);
@@ -229,5 +232,6 @@ void wpk_model_fixture_fini(struct wpk_model_fixture *model)
         close(model->fd);
     }
     wpk_buf_fini(&model->graph);
+    wpk_buf_fini(&model->other);
     *model = (struct wpk_model_fixture){.fd = 0};
 }

@@ -8,8 +8,9 @@
 /* A model that grows; = {0} is empty. */
 struct wpk_model_fixture {
     struct wpk_buf graph; /* the fields of its GraphProto */
-    int opset;
-    char path[64]; /* of a memory file, once written */
+    struct wpk_buf other; /* further fields of its ModelProto, before the graph */
+    int opset;            /* 0: 17; -1: the model says none */
+    char path[64];        /* of a memory file, once written */
     int fd;
 };
 
@@ -33,5 +34,11 @@ void wpk_model_fixture_output(struct wpk_model_fixture *model, const char *name)
  * is valid until wpk_model_fixture_fini. */
 const char *wpk_model_fixture_write(struct wpk_model_fixture *model, size_t size_max);
 void wpk_model_fixture_fini(struct wpk_model_fixture *model);
+
+/* Append a field to a message: a varint, bytes, a text, or another message, which is empty then. */
+void wpk_model_put_number(struct wpk_buf *out, int field, int64_t value);
+void wpk_model_put_bytes(struct wpk_buf *out, int field, const void *data, size_t size);
+void wpk_model_put_text(struct wpk_buf *out, int field, const char *text);
+void wpk_model_put_message(struct wpk_buf *out, int field, struct wpk_buf *message);
 
 #endif

@@ -3,29 +3,16 @@
 #include "model/onnx/read.h"
 #include "model/operator/interpret.h"
 #include "model/operator/shape.h"
-#include "tests/model_fixture.h"
+#include "tests/model_case.h"
 
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 
-/* A node with constant inputs, "1,2:f32[2]"; one that begins with ':' is 1, 2, ..., and "-" is left
- * out. */
-struct sample {
-    const char *op; /* "Op", or "Op>1" for its output number 1 */
-    const char *inputs;
-    const char *attributes;
-    const char *expected; /* "f32[2] 1,2"; or a part of the problem, after '!' */
-};
-
-static const struct sample samples[] = {
+static const struct wpk_model_case samples[] = {
     {"Asin", "-1,-0.5,0,0.9:f32[4]", "", "f32[4] -1.5707963,-0.5235988,0,1.1197695"},
     {"Acos", "-1,-0.5,0,0.9:f64[4]", "",
      "f64[4] 3.141592653589793,2.0943951023931957,1.5707963267948966,0.45102681179626236"},
@@ -200,105 +187,10 @@ static const struct sample samples[] = {
      "f32[2,2] 0,0.25,0,0.75"},
 };
 
-/* Add the node's inputs; *names is their list. */
-static void add_inputs(struct wpk_model_fixture *model, const char *inputs, struct wpk_buf *names)
-{
-    char word[512];
-    char name[8];
-
-    for (int i = 0; *inputs != '\0'; i++) {
-        size_t size = strcspn(inputs, " ");
-        snprintf(word, sizeof(word), "%.*s", (int)size, inputs);
-        inputs += size + (inputs[size] == ' ');
-        snprintf(name, sizeof(name), "x%d", i);
-        wpk_buf_printf(names, "%s%s", i > 0 ? "," : "", word[0] == '-' && size == 1 ? "" : name);
-        char *type = strchr(word, ':');
-        if (type != NULL) {
-            *type++ = '\0';
-            wpk_model_fixture_constant(model, name, type, word[0] != '\0' ? word : NULL);
-        }
-    }
-}
-
-static void print_value(const struct wpk_graph_value *value, struct wpk_buf *out)
-{
-    wpk_buf_printf(out, "%s[", wpk_dtype_name(value->dtype));
-    for (int d = 0; d < value->rank; d++) {
-        wpk_buf_printf(out, "%s%lld", d > 0 ? "," : "", (long long)value->extent[d]);
-    }
-    wpk_buf_append_text(out, "] ");
-}
-
-static bool agrees(const struct wpk_graph_value *value, int64_t i, const char *text, char **end)
-{
-    double tolerance = value->dtype == WPK_F64 ? 1e-14 : 2e-6;
-    double expected = strtod(text, end);
-
-    if (!wpk_dtype_is_float(value->dtype) && value->dtype != WPK_BOOL) {
-        return wpk_graph_integer(value, i) == strtoll(text, NULL, 10);
-    }
-    double found = wpk_graph_element(value, i);
-    return found == expected || (isnan(found) && isnan(expected)) ||
-           fabs(found - expected) <= tolerance * (1 + fabs(expected));
-}
-
-static void check_value(const struct sample *sample, const struct wpk_graph_value *value)
-{
-    struct wpk_buf type = {0};
-
-    print_value(value, &type);
-    assert_memory_equal(sample->expected, wpk_buf_text(&type), type.size);
-    char *at = (char *)sample->expected + type.size;
-    wpk_buf_fini(&type);
-    assert_non_null(value->data);
-    for (int64_t i = 0; i < wpk_graph_elements(value); i++) {
-        const char *given = at;
-        if (!agrees(value, i, at, &at)) {
-            fail_msg("%s: element %d is %.9g, not %s", sample->op, (int)i,
-                     wpk_graph_element(value, i), given);
-        }
-        at += *at == ',';
-    }
-    assert_int_equal(*at, '\0');
-}
-
-static void check_sample(const struct sample *sample)
-{
-    struct wpk_model_fixture model = {.opset = 20};
-    struct wpk_graph graph;
-    struct wpk_buf names = {0};
-    struct wpk_buf problems = {0};
-    struct wpk_diag diag = {.text = ""};
-    char op[64];
-
-    snprintf(op, sizeof(op), "%.*s", (int)strcspn(sample->op, ">"), sample->op);
-    add_inputs(&model, sample->inputs, &names);
-    wpk_model_fixture_node(&model, op, wpk_buf_text(&names),
-                           op[strlen(sample->op) - 2] == '\0' ? "z,y" : "y", sample->attributes);
-    wpk_model_fixture_output(&model, "y");
-    wpk_err err = wpk_onnx_read(wpk_model_fixture_write(&model, SIZE_MAX), &graph, &diag);
-    assert_string_equal(diag.text, "");
-    err = err == WPK_OK ? wpk_graph_infer(&graph, &problems) : err;
-    if (sample->expected[0] == '!') {
-        if (err == WPK_OK || strstr(wpk_buf_text(&problems), sample->expected + 1) == NULL) {
-            fail_msg("%s: '%s'", sample->expected, wpk_buf_text(&problems));
-        }
-    } else {
-        assert_string_equal(wpk_buf_text(&problems), "");
-        check_value(sample, &graph.values[wpk_graph_find(&graph, "y")]);
-    }
-    wpk_buf_fini(&problems);
-    wpk_buf_fini(&names);
-    wpk_graph_fini(&graph);
-    wpk_model_fixture_fini(&model);
-}
-
 static void test_samples(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
-        check_sample(&samples[i]);
-    }
+    WPK_MODEL_CASES(samples);
 }
 
 /* Interpret a model of input x, and compare its output. */
