@@ -123,7 +123,7 @@ static void a_branch_that_is_not_taken_may_be_unsupported(void **state)
     assert_true(y[0] == 3);
 }
 
-/* What the inner If may take depends on both conditions. */
+/* The inner If is taken or not by both conditions. */
 static void branches_lie_in_each_other(void **state)
 {
     (void)state;

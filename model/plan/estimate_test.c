@@ -43,7 +43,7 @@ static void end(struct setup *s)
     free(s->model.kernels);
 }
 
-/* What a history says of each kernel; ns 0: nothing. */
+/* A history that says this of each kernel; ns 0: nothing. */
 static wpk_err expect(void *user, const struct wpk_job *job, struct wpk_tune_expected *out,
                       struct wpk_diag *diag)
 {
