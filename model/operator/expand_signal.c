@@ -72,8 +72,8 @@ static double weight_of(const struct transform *t, int64_t row, int64_t part, in
     double sine = t->is_inverse ? sin(angle) : -sin(angle);
     double scale = t->is_inverse ? 1 / (double)t->length : 1;
 
-    if (row >= t->length) {
-        return 0; /* longer than the transform */
+    if (row >= t->length || (t->is_mirrored && 2 * row > t->length)) {
+        return 0; /* longer than the transform, or its half */
     }
     if (t->is_mirrored && row > 0 && 2 * row != t->length) {
         scale *= 2;

@@ -71,12 +71,13 @@ static void transforms_are_sums_of_turned_numbers(void **state)
     }
 }
 
-/* A half, whose other elements are the conjugates, becomes real numbers. */
+/* A half, whose other elements are the conjugates, becomes real numbers; a half that has more
+ * elements than the length needs is cut. */
 static void a_half_is_turned_back_into_real_numbers(void **state)
 {
     (void)state;
     for (int length = 1; length <= 8; length++) {
-        for (int more = 0; more <= 0; more++) {
+        for (int more = 0; more <= 3; more++) {
             int half = length / 2 + 1, count = half + more;
             double x[8], parts[2 * 8], found[8];
             double complex row[8];
