@@ -224,20 +224,18 @@ static bool take_axes(struct sampler *s, const struct wpk_graph_value *x)
 
 /* ---- GridSample */
 
-static bool read_mode(const struct wpk_graph_node *node, struct sampler *out)
+static void read_mode(const struct wpk_graph_node *node, struct sampler *out)
 {
     const char *mode = wpk_graph_text(node, "mode", "linear");
     const char *border = wpk_graph_text(node, "padding_mode", "zeros");
 
     out->is_aligned = wpk_graph_int(node, "align_corners", 0) != 0;
-    out->mode = strcmp(mode, "nearest") == 0                                   ? NEAREST
-                : strcmp(mode, "cubic") == 0 || strcmp(mode, "bicubic") == 0   ? CUBIC
-                : strcmp(mode, "linear") == 0 || strcmp(mode, "bilinear") == 0 ? LINEAR
-                                                                               : 0;
+    out->mode = strcmp(mode, "nearest") == 0                                 ? NEAREST
+                : strcmp(mode, "cubic") == 0 || strcmp(mode, "bicubic") == 0 ? CUBIC
+                                                                             : LINEAR;
     out->border = strcmp(border, "border") == 0       ? CLAMP
                   : strcmp(border, "reflection") == 0 ? REFLECT
                                                       : ZEROS;
-    return out->mode != 0 && (out->border != ZEROS || strcmp(border, "zeros") == 0);
 }
 
 /* The places along an axis, from the grid's numbers between -1 and 1. */
@@ -271,11 +269,11 @@ wpk_err wpk_expand_grid_sample(struct wpk_expansion *e)
     int64_t extent[WPK_RANK_MAX] = {x.extent[0], x.extent[1]};
 
     if (!take_axes(&s, &x) || grid.rank != x.rank || grid.dtype != x.dtype ||
-        grid.extent[0] != x.extent[0] || grid.extent[grid.rank - 1] != s.rank ||
-        !read_mode(e->node, &s)) {
-        return wpk_expansion_refuse(e, "its image, grid or mode do not fit each other; supported "
-                                       "are up to three spatial axes of f32 or f64");
+        grid.extent[0] != x.extent[0] || grid.extent[grid.rank - 1] != s.rank) {
+        return wpk_expansion_refuse(e, "its image and grid do not fit each other; supported are up "
+                                       "to three spatial axes of f32 or f64");
     }
+    read_mode(e->node, &s);
     memcpy(extent + 2, grid.extent + 1, (size_t)s.rank * sizeof(int64_t));
     s.lists = grid.extent[0];
     s.points = wpk_expansion_product(extent + 2, s.rank);

@@ -19,17 +19,15 @@ wpk_err wpk_expand_causal_conv(struct wpk_expansion *e)
     const struct wpk_graph_value x = wpk_expansion_input(e, 0), w = wpk_expansion_input(e, 1);
     const struct wpk_graph_value bias = wpk_expansion_input(e, 2);
     const struct wpk_graph_value past = wpk_expansion_input(e, 3);
-    const char *activation = wpk_graph_text(e->node, "activation", "none");
-    bool is_silu = strcmp(activation, "silu") == 0 || strcmp(activation, "swish") == 0;
+    bool is_silu = strcmp(wpk_graph_text(e->node, "activation", "none"), "none") != 0;
     int64_t size = w.rank == 3 ? w.extent[2] : 0;
     const int64_t state[] = {x.extent[0], x.extent[1], size - 1};
 
     if (x.rank != 3 || !wpk_dtype_is_float(x.dtype) ||
         !has_extents(&w, x.dtype, 3, (int64_t[]){x.extent[1], 1, size}) ||
         (bias.rank >= 0 && !has_extents(&bias, x.dtype, 1, &x.extent[1])) ||
-        (past.rank >= 0 && !has_extents(&past, x.dtype, 3, state)) ||
-        (!is_silu && strcmp(activation, "none") != 0)) {
-        return wpk_expansion_refuse(e, "its inputs or its activation do not fit each other");
+        (past.rank >= 0 && !has_extents(&past, x.dtype, 3, state))) {
+        return wpk_expansion_refuse(e, "its inputs do not fit each other");
     }
     int inputs[4] = {e->node->inputs[0], e->node->inputs[1]};
     int count = 2;
@@ -112,8 +110,7 @@ static bool describe_linear(const struct wpk_expansion *e, struct linear *l)
     l->query_heads = wpk_graph_int(e->node, "q_num_heads", 0);
     if (q.rank != 3 || k.rank != 3 || v.rank != 3 || l->heads < 1 || l->query_heads < 1 ||
         l->query_heads % l->heads != 0 || !wpk_dtype_is_float(q.dtype) ||
-        k.extent[2] % l->heads != 0 || v.extent[2] % l->heads != 0 ||
-        (!is_gated && !is_delta && strcmp(rule, "linear") != 0)) {
+        k.extent[2] % l->heads != 0 || v.extent[2] % l->heads != 0) {
         return false;
     }
     l->dtype = q.dtype;

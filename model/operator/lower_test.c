@@ -159,7 +159,7 @@ static const struct sample samples[] = {
     {"Pad", "f32[4] c=-1,3:i64[2]", "mode:s=wrap", "f32[6] Y[d0] = X[1+(d0-0)%3]", 0},
     {"Pad", "f32[5] c=2,-1:i64[2]", "mode:s=wrap", "f32[6] Y[d0] = X[0+(d0-2)%4]", 0},
     {"Pad", "f32[3] c=-3,4:i64[2]", "mode:s=wrap", "!no element of axis 0", 0},
-    {"Pad", "f32[3] c=1,1:i64[2]", "mode:s=mirror", "!its mode mirror", 0},
+    {"Pad", "f32[3] c=1,1:i64[2]", "mode:s=mirror", "!its mode is 'mirror'", 0},
     {"Pad", "f32[3] c=-1,1:i64[2]", "mode:s=edge",
      "f32[3] Y[d0] = select(d0 < 2, X[d0+1], X[0*d0+2])", 0},
     {"DepthToSpace", "f32[1,8,2,3]", "blocksize:i=2",

@@ -135,10 +135,6 @@ wpk_err wpk_print_loss(struct wpk_printer *printer)
         return WPK_OK;
     }
     bool is_mean = strcmp(reduction, "mean") == 0, is_reduced = strcmp(reduction, "none") != 0;
-    if (is_reduced && !is_mean && strcmp(reduction, "sum") != 0) {
-        return wpk_fail(printer->diag, WPK_EUNSUPPORTED, "its reduction %s is not supported",
-                        reduction);
-    }
     wpk_printer_output(printer);
     wpk_buf_append_text(printer->text, "-");
     print_chosen(printer, is_reduced, true);

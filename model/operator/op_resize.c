@@ -66,11 +66,6 @@ wpk_err wpk_operator_pads(const struct wpk_graph *graph, const struct wpk_graph_
     int axis_count = rank;
     int axis;
 
-    const char *mode = wpk_graph_text(node, "mode", "constant");
-    if (strcmp(mode, "constant") != 0 && strcmp(mode, "edge") != 0 &&
-        strcmp(mode, "reflect") != 0 && strcmp(mode, "wrap") != 0) {
-        return wpk_fail(diag, WPK_EUNSUPPORTED, "its mode %s is not supported", mode);
-    }
     for (int d = 0; d < rank; d++) {
         axes[d] = d;
         before[d] = 0;

@@ -25,18 +25,41 @@ static char kind_letter(enum wpk_graph_attribute_kind kind)
     }
 }
 
-static bool lists_attribute(const char *list, const struct wpk_graph_attribute *attribute)
+/* True if the text is one of those between '=' and the list's next space. */
+static bool is_listed(const char *texts, const char *text)
+{
+    size_t size = strlen(text);
+
+    while (*texts == '=' || *texts == '|') {
+        size_t word = strcspn(++texts, "| ");
+        if (word == size && strncmp(texts, text, size) == 0) {
+            return true;
+        }
+        texts += word;
+    }
+    return false;
+}
+
+static wpk_err check_attribute(const char *list, const struct wpk_graph_attribute *attribute,
+                               struct wpk_diag *diag)
 {
     size_t size = strlen(attribute->name);
 
-    while (*list != '\0') {
-        size_t word = strcspn(list, " ");
-        if (word == size + 2 && strncmp(list, attribute->name, size) == 0 && list[size] == ':') {
-            return list[size + 1] == kind_letter(attribute->kind);
-        }
-        list += word + strspn(list + word, " ");
+    while (*list != '\0' && (strncmp(list, attribute->name, size) != 0 || list[size] != ':')) {
+        list += strcspn(list, " ");
+        list += strspn(list, " ");
     }
-    return false;
+    if (*list == '\0' || list[size + 1] != kind_letter(attribute->kind)) {
+        return wpk_fail(diag, WPK_EUNSUPPORTED,
+                        "its attribute %s is not supported, or not of its type", attribute->name);
+    }
+    const char *texts = list + size + 2;
+    if (*texts == '=' && !is_listed(texts, attribute->text)) {
+        return wpk_fail(diag, WPK_EUNSUPPORTED,
+                        "its %s is '%s', which is not supported; known: %.*s", attribute->name,
+                        attribute->text, (int)strcspn(texts, " ") - 1, texts + 1);
+    }
+    return WPK_OK;
 }
 
 wpk_err wpk_operator_check(const struct wpk_operator *op, const struct wpk_graph_node *node,
@@ -68,10 +91,9 @@ wpk_err wpk_operator_check(const struct wpk_operator *op, const struct wpk_graph
                         node->part);
     }
     for (int i = 0; i < node->attribute_count; i++) {
-        if (!lists_attribute(op->attributes, &node->attributes[i])) {
-            return wpk_fail(diag, WPK_EUNSUPPORTED,
-                            "its attribute %s is not supported, or not of its type",
-                            node->attributes[i].name);
+        wpk_err err = check_attribute(op->attributes, &node->attributes[i], diag);
+        if (err != WPK_OK) {
+            return err;
         }
     }
     if (wpk_graph_int(node, "spatial", 1) != 1) {

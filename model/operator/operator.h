@@ -136,7 +136,8 @@ struct wpk_operator {
     enum wpk_operator_kind kind;
     enum wpk_operator_axes axes;
     enum wpk_operator_output output;
-    const char *attributes; /* "axis:i axes:I epsilon:f scales:F auto_pad:s"; others are refused */
+    const char *attributes; /* "axis:i axes:I epsilon:f mode:s=DCR|CRD"; others are refused, and
+                               other texts than those behind '=' */
     const char *text;       /* NULL: by its kind */
     int parts;              /* how many of its outputs can be asked for; 0: one */
     int outputs;            /* how many it has, if these are more */

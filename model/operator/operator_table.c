@@ -99,10 +99,14 @@ const struct wpk_operator_form wpk_operator_forms[WPK_KIND_COUNT] = {
         name, min, max, WPK_KIND_EXPANDED, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, attributes, NULL,   \
             0, outputs                                                                             \
     }
+#define AUTO_PAD "auto_pad:s=NOTSET|VALID|SAME_UPPER|SAME_LOWER"
+#define SCATTER_REDUCTION "reduction:s=none|add|mul|max|min"
+#define RECURRENT_DIRECTION "direction:s=forward|reverse|bidirectional"
 #define RECURRENT(name, max, outputs, attributes)                                                  \
     {                                                                                              \
         name, 3, max, WPK_KIND_EXPANDED, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,                       \
-            "activation_alpha:F activation_beta:F activations:s clip:f direction:s hidden_size:i " \
+            "activation_alpha:F activation_beta:F activations:s clip:f " RECURRENT_DIRECTION       \
+            " hidden_size:i "                                                                      \
             "layout:i output_sequence:i " attributes,                                              \
             NULL, 0, outputs                                                                       \
     }
@@ -143,7 +147,7 @@ const struct wpk_operator_form wpk_operator_forms[WPK_KIND_COUNT] = {
               "{?i64:-9223372036854775807}{?i32:-2147483647} - 1, 0); "                            \
               "P[k:{?i64:63}{?i32:31}] = {to}(1)" BITS(" * ", "k", "select(", ")"))
 
-#define POOL_ATTRIBUTES "auto_pad:s ceil_mode:i dilations:I kernel_shape:I pads:I strides:I "
+#define POOL_ATTRIBUTES AUTO_PAD " ceil_mode:i dilations:I kernel_shape:I pads:I strides:I "
 
 static const struct wpk_operator operators[] = {
     /* one element each */
@@ -155,7 +159,7 @@ static const struct wpk_operator operators[] = {
               "Y[..] = select(X[..] < 0, {alpha=1} * (exp(X[..]) - 1), X[..])"),
     POINTWISE("HardSigmoid", 1, "alpha:f beta:f",
               "Y[..] = max(0, min(1, {alpha=0.2} * X[..] + {beta=0.5}))"),
-    POINTWISE("Gelu", 1, "approximate:s",
+    POINTWISE("Gelu", 1, "approximate:s=none|tanh",
               "Y[..] = {?approximate!=tanh:gelu(X[..])}{?approximate=tanh:0.5 * X[..] * (1 + "
               "tanh(0.7978845608028654 * (X[..] + 0.044715 * X[..] * X[..] * X[..])))}"),
     POINTWISE("Selu", 1, "alpha:f gamma:f",
@@ -224,7 +228,7 @@ static const struct wpk_operator operators[] = {
     POINTWISE("Pow", 2, "",
               "Y[..] = {?float:pow(X[..], {to}(X1[..]))}"
               "{?integer:pow(f64(X[..]), f64(X1[..]))}"),
-    POINTWISE("BitShift", 2, "direction:s",
+    POINTWISE("BitShift", 2, "direction:s=LEFT|RIGHT",
               "Y[..] = select({to}(X1[..]) < 0 || {to}(X1[..]) >= {?i64:64}{?i32:32}, "
               "{?direction=LEFT:0}{?direction!=LEFT:select(X[..] < 0, -1, X[..] * 0)}, "
               "X[..]{?direction=LEFT:" SHIFT(" * ") "}{?direction!=LEFT:" SHIFT(" / ") "})"),
@@ -336,7 +340,7 @@ static const struct wpk_operator operators[] = {
 
     /* attributes decide on the structure */
     OTHER("Conv", 2, 3, WPK_KIND_CONV,
-          "auto_pad:s dilations:I group:i kernel_shape:I pads:I strides:I"),
+          AUTO_PAD " dilations:I group:i kernel_shape:I pads:I strides:I"),
     {"MaxPool", 1, 1, WPK_KIND_MAX_POOL, WPK_AXES_NONE, WPK_OUTPUT_WHERE,
      POOL_ATTRIBUTES "storage_order:i", NULL, 2, 0},
     OTHER("AveragePool", 1, 1, WPK_KIND_AVERAGE_POOL, POOL_ATTRIBUTES "count_include_pad:i"),
@@ -348,12 +352,13 @@ static const struct wpk_operator operators[] = {
     OTHER("Unsqueeze", 1, 2, WPK_KIND_UNSQUEEZE, "axes:I"),
     OTHER("Transpose", 1, 1, WPK_KIND_TRANSPOSE, "perm:I"),
     OTHER("ConvTranspose", 2, 3, WPK_KIND_CONV_TRANSPOSE,
-          "auto_pad:s dilations:I group:i kernel_shape:I output_padding:I "
-          "output_shape:I pads:I strides:I"),
-    OTHER("Pad", 1, 4, WPK_KIND_PAD, "mode:s pads:I value:f"),
+          AUTO_PAD " dilations:I group:i kernel_shape:I output_padding:I "
+                   "output_shape:I pads:I strides:I"),
+    OTHER("Pad", 1, 4, WPK_KIND_PAD, "mode:s=constant|edge|reflect|wrap pads:I value:f"),
     OTHER("Resize", 1, 4, WPK_KIND_RESIZE,
           "axes:I coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i "
-          "extrapolation_value:f mode:s nearest_mode:s antialias:i keep_aspect_ratio_policy:s"),
+          "extrapolation_value:f mode:s nearest_mode:s antialias:i "
+          "keep_aspect_ratio_policy:s=stretch|not_larger|not_smaller"),
     OTHER("ConstantOfShape", 1, 1, WPK_KIND_CONSTANT_OF_SHAPE, "value:t"),
     OTHER("Slice", 1, 5, WPK_KIND_SLICE, "axes:I ends:I starts:I"),
     {"Cast", 1, 1, WPK_KIND_CAST, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, "to:i saturate:i",
@@ -364,7 +369,7 @@ static const struct wpk_operator operators[] = {
     {"NonZero", 1, 1, WPK_KIND_NON_ZERO, WPK_AXES_NONE, WPK_OUTPUT_I64, "", NULL, 0, 0},
     {"Size", 1, 1, WPK_KIND_SHAPE, WPK_AXES_NONE, WPK_OUTPUT_I64, "", NULL, 0, 0},
     OTHER("Upsample", 1, 2, WPK_KIND_RESIZE, "mode:s"),
-    OTHER("DepthToSpace", 1, 1, WPK_KIND_DEPTH_TO_SPACE, "blocksize:i mode:s"),
+    OTHER("DepthToSpace", 1, 1, WPK_KIND_DEPTH_TO_SPACE, "blocksize:i mode:s=DCR|CRD"),
     OTHER("SpaceToDepth", 1, 1, WPK_KIND_SPACE_TO_DEPTH, "blocksize:i mode:s"),
     OTHER("Tile", 2, 2, WPK_KIND_TILE, ""),
     OTHER("CenterCropPad", 2, 2, WPK_KIND_CENTER, "axes:I"),
@@ -388,27 +393,28 @@ static const struct wpk_operator operators[] = {
     OTHER("GatherElements", 2, 2, WPK_KIND_GATHER_ELEMENTS, "axis:i"),
     OTHER("GatherND", 2, 2, WPK_KIND_GATHER_ND, "batch_dims:i"),
     OTHER("Scatter", 3, 3, WPK_KIND_SCATTER_ELEMENTS, "axis:i"),
-    OTHER("ScatterElements", 3, 3, WPK_KIND_SCATTER_ELEMENTS, "axis:i reduction:s"),
-    OTHER("ScatterND", 3, 3, WPK_KIND_SCATTER_ND, "reduction:s"),
+    OTHER("ScatterElements", 3, 3, WPK_KIND_SCATTER_ELEMENTS, "axis:i " SCATTER_REDUCTION),
+    OTHER("ScatterND", 3, 3, WPK_KIND_SCATTER_ND, SCATTER_REDUCTION),
     {"OneHot", 3, 3, WPK_KIND_ONE_HOT, WPK_AXES_NONE, WPK_OUTPUT_AS_THIRD, "axis:i", NULL, 0, 0},
-    OTHER("NegativeLogLikelihoodLoss", 2, 3, WPK_KIND_LOSS, "ignore_index:i reduction:s"),
+    OTHER("NegativeLogLikelihoodLoss", 2, 3, WPK_KIND_LOSS,
+          "ignore_index:i reduction:s=none|mean|sum"),
     {"SoftmaxCrossEntropyLoss", 2, 3, WPK_KIND_LOSS, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
-     "ignore_index:i reduction:s", NULL, 2, 0},
+     "ignore_index:i reduction:s=none|mean|sum", NULL, 2, 0},
     OTHER("Concat", 1, WPK_OPERATOR_INPUTS_MAX, WPK_KIND_CONCAT, "axis:i"),
 
     /* expand.c */
     EXPANDED("AffineGrid", 2, 2, 1, "align_corners:i"),
     EXPANDED("BlackmanWindow", 1, 1, 1, "output_datatype:i periodic:i"),
-    EXPANDED("CausalConvWithState", 2, 4, 2, "activation:s"),
+    EXPANDED("CausalConvWithState", 2, 4, 2, "activation:s=none|silu|swish"),
     EXPANDED("Col2Im", 3, 3, 1, "dilations:I pads:I strides:I"),
     EXPANDED("Compress", 2, 2, 1, "axis:i"),
     EXPANDED("ConvInteger", 2, 4, 1,
-             "auto_pad:s dilations:I group:i kernel_shape:I pads:I strides:I"),
+             AUTO_PAD " dilations:I group:i kernel_shape:I pads:I strides:I"),
     EXPANDED("DequantizeLinear", 2, 3, 1, "axis:i block_size:i output_dtype:i"),
     EXPANDED("DynamicQuantizeLinear", 1, 1, 3, ""),
     EXPANDED("MatMulInteger", 2, 4, 1, ""),
     EXPANDED("QLinearConv", 8, 9, 1,
-             "auto_pad:s dilations:I group:i kernel_shape:I pads:I strides:I"),
+             AUTO_PAD " dilations:I group:i kernel_shape:I pads:I strides:I"),
     EXPANDED("QLinearMatMul", 8, 8, 1, ""),
     EXPANDED("QuantizeLinear", 2, 3, 1,
              "axis:i block_size:i output_dtype:i precision:i saturate:i"),
@@ -416,21 +422,25 @@ static const struct wpk_operator operators[] = {
              "dilations:I group:i kernel_shape:I offset_group:i pads:I strides:I"),
     EXPANDED("Det", 1, 1, 1, ""),
     EXPANDED("DFT", 1, 3, 1, "axis:i inverse:i onesided:i"),
-    EXPANDED("GridSample", 2, 2, 1, "align_corners:i mode:s padding_mode:s"),
+    EXPANDED("GridSample", 2, 2, 1,
+             "align_corners:i mode:s=nearest|linear|bilinear|cubic|bicubic "
+             "padding_mode:s=zeros|border|reflection"),
     RECURRENT("GRU", 6, 2, "linear_before_reset:i"),
     EXPANDED("HammingWindow", 1, 1, 1, "output_datatype:i periodic:i"),
     EXPANDED("HannWindow", 1, 1, 1, "output_datatype:i periodic:i"),
     EXPANDED("LinearAttention", 3, 6, 2,
-             "chunk_size:i kv_num_heads:i q_num_heads:i scale:f update_rule:s"),
+             "chunk_size:i kv_num_heads:i q_num_heads:i scale:f "
+             "update_rule:s=linear|gated|delta|gated_delta"),
     RECURRENT("LSTM", 8, 3, "input_forget:i"),
     EXPANDED("MaxUnpool", 2, 3, 1, "kernel_shape:I pads:I strides:I"),
     EXPANDED("ReverseSequence", 2, 2, 1, "batch_axis:i time_axis:i"),
     RECURRENT("RNN", 6, 2, ""),
     EXPANDED("RoiAlign", 3, 3, 1,
-             "coordinate_transformation_mode:s mode:s output_height:i output_width:i "
+             "coordinate_transformation_mode:s=half_pixel|output_half_pixel mode:s=avg|max "
+             "output_height:i output_width:i "
              "sampling_ratio:i spatial_scale:f"),
     EXPANDED("STFT", 2, 4, 1, "onesided:i"),
-    EXPANDED("TensorScatter", 2, 3, 1, "axis:i mode:s"),
+    EXPANDED("TensorScatter", 2, 3, 1, "axis:i mode:s=linear|circular"),
 
     /* unroll.c */
     EXPANDED("Loop", 0, WPK_OPERATOR_INPUTS_MAX, WPK_OPERATOR_INPUTS_MAX, "body:-"),
@@ -447,7 +457,7 @@ static const struct wpk_operator operators[] = {
 static const struct wpk_operator sums[] = {
     {"MatMul", 2, 2, WPK_KIND_MATMUL, WPK_AXES_NONE, WPK_OUTPUT_SUM, "", NULL, 0, 0},
     {"Conv", 2, 2, WPK_KIND_CONV, WPK_AXES_NONE, WPK_OUTPUT_SUM,
-     "auto_pad:s dilations:I group:i kernel_shape:I outside:i pads:I strides:I", NULL, 0, 0},
+     AUTO_PAD " dilations:I group:i kernel_shape:I outside:i pads:I strides:I", NULL, 0, 0},
     {"Shift", 1, 1, WPK_KIND_POINTWISE, WPK_AXES_NONE, WPK_OUTPUT_DTYPE, "by:i dtype:i",
      "Y[..] = {to}(i32(X[..]) + {by=0})", 0, 0},
 };
@@ -460,7 +470,7 @@ static const struct wpk_operator microsoft[] = {
      "A[..]))) where A[..] = X[..]{?1: + X1[..]}",
      0, 0},
     EXPANDED("FusedConv", 2, 4, 1,
-             "activation:s activation_params:F auto_pad:s dilations:I group:i kernel_shape:I "
+             "activation:s activation_params:F " AUTO_PAD " dilations:I group:i kernel_shape:I "
              "pads:I strides:I"),
     EXPANDED("FusedGemm", 2, 3, 1,
              "activation:s activation_alpha:f activation_beta:f activation_gamma:f alpha:f beta:f "
@@ -472,7 +482,8 @@ static const struct wpk_operator microsoft[] = {
     EXPANDED("SkipSimplifiedLayerNormalization", 3, 4, 4, "epsilon:f"),
     EXPANDED("DequantizeLinear", 2, 3, 1, "axis:i block_size:i"),
     {"DynamicQuantizeLSTM", 3, 12, WPK_KIND_EXPANDED, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
-     "activation_alpha:F activation_beta:F activations:s clip:f direction:s hidden_size:i "
+     "activation_alpha:F activation_beta:F activations:s clip:f " RECURRENT_DIRECTION
+     " hidden_size:i "
      "input_forget:i",
      NULL, 0, 3},
     EXPANDED("DynamicQuantizeMatMul", 3, 5, 1, ""),
@@ -499,7 +510,7 @@ static const struct wpk_operator learned[] = {
              "classlabels_ints:I classlabels_strings:s coefficients:F intercepts:F multi_class:i "
              "post_transform:s"),
     EXPANDED("LinearRegressor", 1, 1, 1, "coefficients:F intercepts:F post_transform:s targets:i"),
-    SAME("Normalizer", 1, 1, WPK_AXES_LAST, "norm:s",
+    SAME("Normalizer", 1, 1, WPK_AXES_LAST, "norm:s=MAX|L1|L2",
          "Y[..] = select(S[-] == 0, X[..], X[..] / S[-]) where S[-] = "
          "{?norm=MAX:max(@) X[@]}{?norm=L1:sum(@) abs(X[@])}{?norm=L2:sqrt(sum(@) X[@] * X[@])}"),
     EXPANDED("Scaler", 1, 1, 1, "offset:F scale:F"),
@@ -512,8 +523,9 @@ static const struct wpk_operator learned[] = {
              TREES "class_ids:I class_nodeids:I class_treeids:I class_weights:F "
                    "class_weights_as_tensor:t classlabels_int64s:I classlabels_strings:s"),
     EXPANDED("TreeEnsembleRegressor", 1, 1, 1,
-             TREES "aggregate_function:s n_targets:i target_ids:I target_nodeids:I "
-                   "target_treeids:I target_weights:F target_weights_as_tensor:t"),
+             TREES
+             "aggregate_function:s=SUM|AVERAGE|MIN|MAX n_targets:i target_ids:I target_nodeids:I "
+             "target_treeids:I target_weights:F target_weights_as_tensor:t"),
     /* the values; the keys are the file's */
     POINTWISE("ZipMap", 1, "classlabels_int64s:I classlabels_strings:s", "Y[..] = X[..]"),
 };

@@ -568,17 +568,7 @@ static wpk_err read_window(const struct wpk_graph_node *node, const int64_t *ker
                            struct wpk_graph_window *out, struct wpk_diag *diag)
 {
     int64_t pads[2 * WPK_RANK_MAX];
-    static const char *const modes[] = {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
-    const char *auto_pad = wpk_graph_text(node, "auto_pad", "NOTSET");
-    bool is_mode = false;
 
-    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-        is_mode = is_mode || strcmp(auto_pad, modes[i]) == 0;
-    }
-    if (!is_mode) {
-        return wpk_fail(diag, WPK_EPARSE, "its auto_pad is '%s', which ONNX does not know",
-                        auto_pad);
-    }
     wpk_err err = read_list(node, "kernel_shape", out->rank, 1, -1, out->kernel, diag);
     if (kernel != NULL && wpk_graph_attribute(node, "kernel_shape", WPK_ATTRIBUTE_INTS) == NULL) {
         memcpy(out->kernel, kernel, (size_t)out->rank * sizeof(int64_t));

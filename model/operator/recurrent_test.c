@@ -225,6 +225,8 @@ static void cells_that_do_not_fit_are_refused(void **state)
          "hidden_size:i=1 direction:s=bidirectional", "!RNN"},
         {"RNN@14", ":f32[3,1,1] :f32[1,1,1] :f32[1,1,1]", "hidden_size:i=1 activations:S=NoSuch",
          "!NoSuch"},
+        {"RNN@14", ":f32[3,1,1] :f32[1,1,1] :f32[1,1,1]", "hidden_size:i=1 direction:s=up",
+         "!its direction is 'up'"},
         {"GRU@14", ":f32[3,1,1] :f32[1,2,1] :f32[1,2,1]", "hidden_size:i=1", "!GRU"},
         {"LSTM@14", ":f32[3,1,1] :f32[1,4,1] :f32[1,4,1] :f32[1,7]", "hidden_size:i=1", "!LSTM"},
         {"LSTM@14", ":f32[3,1] :f32[1,4,1] :f32[1,4,1]", "hidden_size:i=1", "!LSTM"},
