@@ -100,3 +100,11 @@ void wpk_assert_failed(const char *condition, const char *file, int line)
     fprintf(stderr, "%s:%d: assertion failed: %s\n", file, line, condition);
     abort();
 }
+
+void *wpk_demand(void *memory, const char *expression, const char *file, int line)
+{
+    if (memory == NULL) {
+        wpk_assert_failed(expression, file, line);
+    }
+    return memory;
+}

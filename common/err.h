@@ -96,6 +96,10 @@ void wpk_assert_failed(const char *condition, const char *file, int line) WPK_NO
 #define WPK_ASSERT(condition)                                                                      \
     ((condition) ? (void)0 : wpk_assert_failed(#condition, __FILE__, __LINE__))
 
+/* New memory of a program that cannot go on without it: aborts if there is none. */
+#define WPK_DEMAND(memory) wpk_demand(memory, #memory, __FILE__, __LINE__)
+void *wpk_demand(void *memory, const char *expression, const char *file, int line);
+
 #ifdef __cplusplus
 }
 #endif

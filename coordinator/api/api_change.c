@@ -51,8 +51,8 @@ static void done(struct wpk_store_write *write, wpk_err err, const struct wpk_di
 struct wpk_change *wpk_change_new(struct wpk_call *call, const char *action, const char *subject)
 {
     const struct wpk_identity *identity = &call->request->identity;
-    struct wpk_change *change = calloc(1, sizeof *change);
-    WPK_ASSERT(change != NULL && call->api->executor != NULL);
+    struct wpk_change *change = WPK_DEMAND(calloc(1, sizeof *change));
+    WPK_ASSERT(call->api->executor != NULL);
     change->write = (struct wpk_store_write){.perform = perform, .done = done, .alone = true};
     change->executor = call->api->executor;
     change->index = call->api->index;
@@ -83,8 +83,7 @@ void wpk_change_log(struct wpk_call *call, const char *action, const char *subje
 void wpk_change_put_audit(struct wpk_executor *executor, const struct wpk_audit *audit,
                           wpk_err outcome)
 {
-    struct wpk_change *change = calloc(1, sizeof *change);
-    WPK_ASSERT(change != NULL);
+    struct wpk_change *change = WPK_DEMAND(calloc(1, sizeof *change));
     change->write = (struct wpk_store_write){.perform = perform, .done = done, .alone = true};
     change->executor = executor;
     change->audit = *audit;

@@ -489,8 +489,7 @@ void wpk_api_choose_kernel(struct wpk_call *call)
         wpk_call_problem(call, 404, WPK_ENOENT, "", "this wpkd signs nothing");
         return;
     }
-    struct choosing *c = calloc(1, sizeof *c);
-    WPK_ASSERT(c != NULL);
+    struct choosing *c = WPK_DEMAND(calloc(1, sizeof *c));
     if (read_request(call, c) && read_kernel(call, c, id)) {
         choose(call, c);
     }

@@ -102,8 +102,7 @@ static bool prepare(struct wpk_call *call)
     if (job == NULL) {
         return false;
     }
-    struct prepared *prepared = malloc(sizeof *prepared);
-    WPK_ASSERT(prepared != NULL);
+    struct prepared *prepared = WPK_DEMAND(malloc(sizeof *prepared));
     prepared->job = job;
     call->answer->release = release_prepared;
     call->answer->owner = prepared;
@@ -225,8 +224,7 @@ static void apply_remember(struct wpk_change *change, struct wpk_store *store)
 
 static void remember(struct wpk_call *call, const struct wpk_idempotency *entry)
 {
-    struct remembered *remembered = calloc(1, sizeof *remembered);
-    WPK_ASSERT(remembered != NULL);
+    struct remembered *remembered = WPK_DEMAND(calloc(1, sizeof *remembered));
     snprintf(remembered->owner, sizeof remembered->owner, "%s", entry->owner);
     snprintf(remembered->key, sizeof remembered->key, "%s", entry->key);
     remembered->entry = *entry;

@@ -120,8 +120,7 @@ static void change_kernel(struct wpk_call *call, const char *action, change_fn f
                           struct detail what)
 {
     uint64_t id;
-    struct detail *detail = calloc(1, sizeof *detail);
-    WPK_ASSERT(detail != NULL);
+    struct detail *detail = WPK_DEMAND(calloc(1, sizeof *detail));
     if (!wpk_call_kernel_id(call, &id) ||
         !read_reason(call, detail->reason, sizeof detail->reason)) {
         free(detail);

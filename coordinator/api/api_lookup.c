@@ -252,8 +252,7 @@ static void give_back(void *owner)
 static void answer_prepared(struct wpk_call *call, const struct wpk_index_version *version,
                             const struct wpk_served *served)
 {
-    struct lent *lent = malloc(sizeof *lent);
-    WPK_ASSERT(lent != NULL);
+    struct lent *lent = WPK_DEMAND(malloc(sizeof *lent));
     *lent = (struct lent){call->api->index, version};
     call->answer->borrowed = served->answer.text;
     call->answer->borrowed_size = served->answer.size;
@@ -331,8 +330,7 @@ static void tune(struct wpk_call *call, struct wpk_tuning *tuning)
         }
         wpk_tuning_fini(tuning);
     } else {
-        struct prepared *prepared = calloc(1, sizeof *prepared);
-        WPK_ASSERT(prepared != NULL);
+        struct prepared *prepared = WPK_DEMAND(calloc(1, sizeof *prepared));
         *prepared = (struct prepared){*tuning, call->answer->body};
         memset(&call->answer->body, 0, sizeof call->answer->body);
         call->answer->release = release_prepared;

@@ -267,8 +267,7 @@ static void show_job(struct wpk_call *call, bool is_report)
     struct wpk_api_job job = {0};
     const char *id = wpk_call_get(call, "id");
     const char *token = wpk_call_get(call, "page_token");
-    struct wpk_page_curve *curve = calloc(1, sizeof *curve);
-    WPK_ASSERT(curve != NULL);
+    struct wpk_page_curve *curve = WPK_DEMAND(calloc(1, sizeof *curve));
     bool ok = ask_job(call, id, &arena, &job);
     int op = ok ? find_op(&job, wpk_call_get(call, "op")) : 0;
     if (ok && op < 0) {

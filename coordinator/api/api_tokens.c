@@ -21,11 +21,7 @@ struct table {
 static void add(void *user, const struct wpk_history_token *token)
 {
     struct table *table = user;
-    if (table->count == table->capacity) {
-        table->capacity = table->capacity == 0 ? 64 : 2 * table->capacity;
-        table->tokens = realloc(table->tokens, table->capacity * sizeof *table->tokens);
-        WPK_ASSERT(table->tokens != NULL);
-    }
+    table->tokens = wpk_grow(table->tokens, table->count, &table->capacity, sizeof *table->tokens);
     table->tokens[table->count++] = token->token;
 }
 
@@ -223,8 +219,7 @@ void wpk_api_post_token(struct wpk_call *call)
 {
     struct wpk_diag diag = {0};
     struct wpk_json_reader *r = NULL;
-    struct detail *detail = calloc(1, sizeof *detail);
-    WPK_ASSERT(detail != NULL);
+    struct detail *detail = WPK_DEMAND(calloc(1, sizeof *detail));
     wpk_err err = wpk_json_open(call->request->body, call->request->body_size, 0, &r, &diag);
     if (err == WPK_OK) {
         err = decode(r, &detail->token);
@@ -251,8 +246,7 @@ void wpk_api_post_token(struct wpk_call *call)
 
 void wpk_api_delete_token(struct wpk_call *call)
 {
-    struct detail *detail = calloc(1, sizeof *detail);
-    WPK_ASSERT(detail != NULL);
+    struct detail *detail = WPK_DEMAND(calloc(1, sizeof *detail));
     give(call, wpk_change_new(call, "token.revoke", call->name), detail, apply_revoke);
 }
 

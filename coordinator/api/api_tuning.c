@@ -32,8 +32,7 @@ void wpk_tuning_fini(struct wpk_tuning *tuning)
 
 static struct wpk_tuning_job *make_job(const struct wpk_lookup *lookup)
 {
-    struct wpk_tuning_job *job = calloc(1, sizeof *job);
-    WPK_ASSERT(job != NULL);
+    struct wpk_tuning_job *job = WPK_DEMAND(calloc(1, sizeof *job));
     wpk_job_init(&job->asked);
     snprintf(job->asked.name, sizeof job->asked.name, "lookup");
     snprintf(job->asked.device, sizeof job->asked.device, "%s", lookup->device);
@@ -42,8 +41,7 @@ static struct wpk_tuning_job *make_job(const struct wpk_lookup *lookup)
                  lookup->device);
     }
     job->asked.threads = lookup->threads;
-    job->asked.ops = calloc(WPK_JOB_OPS_MAX, sizeof *job->asked.ops);
-    WPK_ASSERT(job->asked.ops != NULL);
+    job->asked.ops = WPK_DEMAND(calloc(WPK_JOB_OPS_MAX, sizeof *job->asked.ops));
     return job;
 }
 

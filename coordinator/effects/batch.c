@@ -76,13 +76,8 @@ char *wpk_batch_text(struct wpk_batch *batch, const char *text)
 
 void wpk_batch_keep(struct wpk_batch *batch, struct wpk_message *message)
 {
-    if (batch->message_count == batch->message_capacity) {
-        batch->message_capacity = batch->message_capacity == 0 ? 64 : batch->message_capacity * 2;
-        struct wpk_message *grown =
-            realloc(batch->messages, batch->message_capacity * sizeof *grown);
-        WPK_ASSERT(grown != NULL);
-        batch->messages = grown;
-    }
+    batch->messages = wpk_grow(batch->messages, batch->message_count, &batch->message_capacity,
+                               sizeof *batch->messages);
     batch->messages[batch->message_count++] = *message;
     batch->bytes += message->arena.size_reserved;
     memset(message, 0, sizeof *message);
@@ -118,8 +113,7 @@ struct wpk_held {
 
 static struct wpk_held *hold(struct wpk_outbox *outbox)
 {
-    struct wpk_held *held = calloc(1, sizeof *held);
-    WPK_ASSERT(held != NULL);
+    struct wpk_held *held = WPK_DEMAND(calloc(1, sizeof *held));
     if (outbox->last != NULL) {
         outbox->last->next = held;
     } else {
@@ -230,8 +224,7 @@ static void done(struct wpk_store_write *base, wpk_err err, const struct wpk_dia
 
 struct wpk_store_write *wpk_index_write_new(struct wpk_index *index, uint64_t problem_id)
 {
-    struct index_write *write = calloc(1, sizeof *write);
-    WPK_ASSERT(write != NULL);
+    struct index_write *write = WPK_DEMAND(calloc(1, sizeof *write));
     *write = (struct index_write){
         .write = {.perform = perform, .done = done}, .index = index, .problem_id = problem_id};
     return &write->write;

@@ -149,8 +149,7 @@ void wpk_executor_put_artifact(struct wpk_executor *p, const struct wpk_effect *
         refuse_busy(p, effect);
         return;
     }
-    struct wpk_upload *upload = calloc(1, sizeof *upload);
-    WPK_ASSERT(upload != NULL);
+    struct wpk_upload *upload = WPK_DEMAND(calloc(1, sizeof *upload));
     upload->write = (struct wpk_store_write){.perform = perform_put, .done = on_put, .alone = true};
     upload->task.action = WPK_FILE_PUT;
     upload->task.owner = upload;
@@ -275,8 +274,7 @@ static void on_read(struct wpk_executor *p, struct fetch *fetch)
 
 void wpk_executor_get_artifact(struct wpk_executor *p, const struct wpk_effect *effect)
 {
-    struct fetch *fetch = calloc(1, sizeof *fetch);
-    WPK_ASSERT(fetch != NULL);
+    struct fetch *fetch = WPK_DEMAND(calloc(1, sizeof *fetch));
     fetch->task.action = WPK_FILE_GET;
     fetch->task.owner = fetch;
     memcpy(fetch->task.sha256, effect->message->sha256, sizeof fetch->task.sha256);
@@ -290,8 +288,7 @@ void wpk_executor_get_artifact(struct wpk_executor *p, const struct wpk_effect *
 
 void wpk_executor_remove_artifact(struct wpk_executor *p, const char *sha256)
 {
-    struct wpk_file_task *task = calloc(1, sizeof *task);
-    WPK_ASSERT(task != NULL);
+    struct wpk_file_task *task = WPK_DEMAND(calloc(1, sizeof *task));
     task->action = WPK_FILE_REMOVE;
     memcpy(task->sha256, sha256, sizeof task->sha256);
     p->removal_count++;

@@ -50,12 +50,7 @@ void wpk_executor_add_write(struct wpk_executor *p, struct wpk_store_write *writ
 
 void wpk_executor_follow_up(struct wpk_executor *p, const struct wpk_event *event)
 {
-    if (p->event_count == p->event_capacity) {
-        p->event_capacity = p->event_capacity == 0 ? 64 : p->event_capacity * 2;
-        struct wpk_event *grown = realloc(p->events, p->event_capacity * sizeof *grown);
-        WPK_ASSERT(grown != NULL);
-        p->events = grown;
-    }
+    p->events = wpk_grow(p->events, p->event_count, &p->event_capacity, sizeof *p->events);
     p->events[p->event_count++] = *event;
 }
 
@@ -65,8 +60,7 @@ void wpk_executor_change_kernel(struct wpk_executor *p, const struct wpk_kernel_
     if (p->degraded) {
         return; /* what is read from the store knows it */
     }
-    event.kernel = malloc(sizeof *event.kernel);
-    WPK_ASSERT(event.kernel != NULL);
+    event.kernel = WPK_DEMAND(malloc(sizeof *event.kernel));
     *event.kernel = *change;
     wpk_executor_follow_up(p, &event);
 }

@@ -100,8 +100,7 @@ static struct open_write *add_open(struct wpk_executor *p, const struct wpk_sear
     struct open_write *write = wpk_executor_new_write(p, sizeof *write, perform_open, on_open);
     copy_search(p, search, &write->search);
     write->effect.write.search = search->handle;
-    write->opened = calloc(1, sizeof *write->opened);
-    WPK_ASSERT(write->opened != NULL);
+    write->opened = WPK_DEMAND(calloc(1, sizeof *write->opened));
     return write;
 }
 
@@ -187,8 +186,7 @@ static const struct wpk_broken *find_broken(const struct wpk_executor *p,
 static void wait_for_check(struct wpk_executor *p, const struct wpk_search *search,
                            char named[WPK_HISTORY_NAMED_MAX][WPK_ID_MAX])
 {
-    struct wpk_opening *opening = calloc(1, sizeof *opening);
-    WPK_ASSERT(opening != NULL);
+    struct wpk_opening *opening = WPK_DEMAND(calloc(1, sizeof *opening));
     opening->task.action = WPK_FILE_CHECK;
     opening->task.owner = opening;
     opening->handle = search->handle;

@@ -29,8 +29,7 @@ void wpk_executor_begin_batch(struct wpk_executor *p)
         p->spare = p->batch->next;
         p->spare_count--;
     } else {
-        p->batch = calloc(1, sizeof *p->batch);
-        WPK_ASSERT(p->batch != NULL);
+        p->batch = WPK_DEMAND(calloc(1, sizeof *p->batch));
     }
     wpk_batch_reset(p->batch);
 }

@@ -78,8 +78,7 @@ struct wpk_search_pool {
 
 static void push_answer(struct wpk_search_pool *pool, const struct wpk_search_answer *body)
 {
-    struct answer *answer = calloc(1, sizeof *answer);
-    WPK_ASSERT(answer != NULL);
+    struct answer *answer = WPK_DEMAND(calloc(1, sizeof *answer));
     answer->body = *body;
     pthread_mutex_lock(&pool->lock);
     if (pool->answer_last != NULL) {
@@ -253,8 +252,7 @@ static void answer_ask(struct wpk_search_pool *pool, struct actor *actor, struct
         asked->exhausted = err == WPK_EEXHAUSTED;
         asked->refused = err == WPK_OK && asked->count == 0;
         asked->err = asked->exhausted ? WPK_OK : err;
-        asked->items = calloc(asked->count + 1, sizeof *asked->items);
-        WPK_ASSERT(asked->items != NULL);
+        asked->items = WPK_DEMAND(calloc(asked->count + 1, sizeof *asked->items));
         for (uint32_t i = 0; i < asked->count; i++) {
             asked->items[i].text = texts[i];
         }
@@ -387,8 +385,8 @@ static struct actor *find_or_make(struct wpk_search_pool *pool, const struct wpk
     if (actor != NULL) {
         return actor;
     }
-    actor = calloc(1, sizeof *actor);
-    WPK_ASSERT(actor != NULL && search->id != 0);
+    actor = WPK_DEMAND(calloc(1, sizeof *actor));
+    WPK_ASSERT(search->id != 0);
     actor->handle = search->handle;
     actor->problem_id = search->problem_id;
     actor->spec = (struct wpk_search_spec){.search_id = search->id,
@@ -431,8 +429,7 @@ static void put(struct wpk_search_pool *pool, struct actor *actor, struct call *
 
 static struct call *new_call(enum call_kind kind)
 {
-    struct call *call = calloc(1, sizeof *call);
-    WPK_ASSERT(call != NULL);
+    struct call *call = WPK_DEMAND(calloc(1, sizeof *call));
     call->kind = kind;
     return call;
 }
@@ -453,8 +450,7 @@ void wpk_search_pool_tell(struct wpk_search_pool *pool, const struct wpk_search 
     struct call *call = new_call(CALL_TELL);
     call->number = number;
     call->item = *item;
-    call->item.text = strdup(item->text);
-    WPK_ASSERT(call->item.text != NULL);
+    call->item.text = WPK_DEMAND(strdup(item->text));
     put(pool, find_or_make(pool, search), call);
 }
 

@@ -114,8 +114,7 @@ static void perform_alone(struct wpk_store_write *write, struct wpk_store *store
     if (wpk_store_status(store) == WPK_OK) {
         wpk_store_unmark(store);
     } else if (wpk_store_undo(store, &write->err, &diag)) {
-        write->diag = malloc(sizeof *write->diag);
-        WPK_ASSERT(write->diag != NULL);
+        write->diag = WPK_DEMAND(malloc(sizeof *write->diag));
         *write->diag = diag;
     }
 }

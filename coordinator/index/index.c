@@ -107,8 +107,8 @@ static void note_dropped(struct version *version, const struct wpk_served *serve
 /* All that the version has goes with it. */
 static void drop_all(struct version *version)
 {
-    version->dropped = calloc((size_t)version->view.count + 1, sizeof *version->dropped);
-    WPK_ASSERT(version->dropped != NULL);
+    version->dropped =
+        WPK_DEMAND(calloc((size_t)version->view.count + 1, sizeof *version->dropped));
     for (uint32_t i = 0; i < version->view.count; i++) {
         note_dropped(version, version->view.slots[WPK_INDEX_BY_KERNEL][i].served);
     }
@@ -198,8 +198,7 @@ static struct wpk_index_slot *merge(const struct version *old, const struct wpk_
 /* The version after `old`: without what that drops, with `added`. */
 static struct version *version_after(const struct version *old, const struct wpk_served_list *added)
 {
-    struct version *version = calloc(1, sizeof *version);
-    WPK_ASSERT(version != NULL);
+    struct version *version = WPK_DEMAND(calloc(1, sizeof *version));
     struct wpk_index_version *view = &version->view;
     view->life = old->view.life;
     view->number = old->view.number + 1;
@@ -367,8 +366,7 @@ static void drop_problem(struct version *old, const struct wpk_index_change *cha
     while ((served = wpk_index_next(&cursor)) != NULL) {
         count += served->problem_id == change->problem_id;
     }
-    old->dropped = calloc((size_t)count + 1, sizeof *old->dropped);
-    WPK_ASSERT(old->dropped != NULL);
+    old->dropped = WPK_DEMAND(calloc((size_t)count + 1, sizeof *old->dropped));
     wpk_index_seek(&cursor, &old->view, WPK_INDEX_BY_FINGERPRINT, change->fingerprint_key, 0);
     while ((served = wpk_index_next(&cursor)) != NULL) {
         if (served->problem_id == change->problem_id) {

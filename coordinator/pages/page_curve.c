@@ -53,8 +53,7 @@ static void put_chart(struct wpk_buf *out, const struct wpk_page_job_view *view)
 {
     const struct wpk_page_curve *curve = view->curve;
     const struct wpk_api_op *op = &view->job->ops[view->op];
-    struct series *series = calloc(1, sizeof *series);
-    WPK_ASSERT(series != NULL);
+    struct series *series = WPK_DEMAND(calloc(1, sizeof *series));
     struct wpk_chart chart = {.title = op->name,
                               .x_name = view->by_seconds ? "seconds since the search began"
                                                          : "candidates asked for",

@@ -91,8 +91,7 @@ struct wpk_work_item *wpk_asks_get(const struct wpk_search *search, uint32_t num
 static void grow(struct wpk_search *search)
 {
     uint32_t capacity = search->ask_capacity == 0 ? WINDOW_FIRST : search->ask_capacity * 2;
-    struct wpk_work_item *grown = calloc(capacity, sizeof *grown);
-    WPK_ASSERT(grown != NULL);
+    struct wpk_work_item *grown = WPK_DEMAND(calloc(capacity, sizeof *grown));
     for (uint32_t n = search->told_count; n < search->ask_count; n++) {
         grown[n & (capacity - 1)] = *wpk_asks_get(search, n);
     }
@@ -136,9 +135,10 @@ static void keep_best(struct wpk_search *search, uint32_t number, const struct w
     memmove(&search->best[at + 1], &search->best[at],
             (search->best_count - at) * sizeof search->best[0]);
     search->best_count++;
-    search->best[at] = (struct wpk_best){
-        .number = number, .candidate = strdup(ask->text), .trial = *trial, .worker = worker};
-    WPK_ASSERT(search->best[at].candidate != NULL);
+    search->best[at] = (struct wpk_best){.number = number,
+                                         .candidate = WPK_DEMAND(strdup(ask->text)),
+                                         .trial = *trial,
+                                         .worker = worker};
 }
 
 void wpk_asks_count(struct wpk_search *search, uint32_t number, uint64_t worker)

@@ -211,8 +211,7 @@ static struct wpk_search *find_or_open(struct wpk_coordinator *c, const struct w
     c->opened_count++;
     search = wpk_search_new(c, &key, key_hash);
     snprintf(search->family, sizeof search->family, "%s", op->family);
-    search->op = strdup(op->op);
-    WPK_ASSERT(search->op != NULL);
+    search->op = WPK_DEMAND(strdup(op->op));
     search->flops = op->flops;
     search->bytes = op->bytes;
     wpk_effect_add(c, WPK_EFFECT_OPEN_SEARCH)->search = search;

@@ -27,8 +27,7 @@ static struct wpk_owner_queue *owner_queue_get(struct wpk_work_queue *queue,
         owner_queue = owner_queue->next;
     }
     if (owner_queue == NULL) {
-        owner_queue = calloc(1, sizeof *owner_queue);
-        WPK_ASSERT(owner_queue != NULL);
+        owner_queue = WPK_DEMAND(calloc(1, sizeof *owner_queue));
         owner_queue->flow = wpk_flow_get(queue->timing, owner);
         owner_queue->queue = queue;
         owner_queue->next = queue->owner_queues;
@@ -205,8 +204,7 @@ static struct wpk_claim *claim_get(struct wpk_coordinator *c, struct wpk_job_op_
         claim = claim->search_next;
     }
     if (claim == NULL) {
-        claim = calloc(1, sizeof *claim);
-        WPK_ASSERT(claim != NULL);
+        claim = WPK_DEMAND(calloc(1, sizeof *claim));
         claim->search = search;
         claim->owner_queue = owner_queue;
         claim->search_next = search->claims;

@@ -29,13 +29,8 @@ void wpk_effects_fini(struct wpk_effects *effects)
 struct wpk_effect *wpk_effect_add(struct wpk_coordinator *c, enum wpk_effect_kind kind)
 {
     struct wpk_effects *effects = c->effects;
-    if (effects->count == effects->capacity) {
-        uint32_t capacity = effects->capacity * 2;
-        struct wpk_effect *grown = realloc(effects->items, capacity * sizeof *grown);
-        WPK_ASSERT(grown != NULL);
-        effects->items = grown;
-        effects->capacity = capacity;
-    }
+    effects->items =
+        wpk_grow(effects->items, effects->count, &effects->capacity, sizeof *effects->items);
     struct wpk_effect *effect = &effects->items[effects->count++];
     memset(effect, 0, sizeof *effect);
     effect->kind = kind;
@@ -51,8 +46,7 @@ void *wpk_effect_memory(struct wpk_coordinator *c, size_t count, size_t size)
 
 char *wpk_effect_text(struct wpk_coordinator *c, const char *text)
 {
-    char *copy = wpk_arena_copy_text(&c->effects->arena, text);
-    WPK_ASSERT(copy != NULL);
+    char *copy = WPK_DEMAND(wpk_arena_copy_text(&c->effects->arena, text));
     return copy;
 }
 

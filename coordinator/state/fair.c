@@ -54,8 +54,7 @@ struct wpk_timing_class *wpk_timing_class_use(struct wpk_coordinator *c, const c
 {
     struct wpk_timing_class *timing = wpk_table_get_text(&c->timing_classes, text);
     if (timing == NULL) {
-        timing = calloc(1, sizeof *timing);
-        WPK_ASSERT(timing != NULL);
+        timing = WPK_DEMAND(calloc(1, sizeof *timing));
         snprintf(timing->text, sizeof timing->text, "%s", text);
         wpk_table_put_text(&c->timing_classes, timing->text, timing);
     }

@@ -39,8 +39,7 @@ static struct wpk_final_entry *add_entry(struct wpk_search *search, enum wpk_ent
     struct wpk_final_entry *entry = &search->entries[search->entry_count++];
     memset(entry, 0, sizeof *entry);
     entry->kind = kind;
-    entry->candidate = strdup(candidate);
-    WPK_ASSERT(entry->candidate != NULL);
+    entry->candidate = WPK_DEMAND(strdup(candidate));
     snprintf(entry->provider, sizeof entry->provider, "%s", provider);
     return entry;
 }
@@ -54,8 +53,7 @@ static void set_trial(struct wpk_final_entry *entry, const struct wpk_trial_summ
 /* Verified is what will be served: not what the same candidate comes to somewhere else. */
 static struct wpk_built *as_built(const struct wpk_final_entry *entry)
 {
-    struct wpk_built *built = calloc(1, sizeof *built);
-    WPK_ASSERT(built != NULL);
+    struct wpk_built *built = WPK_DEMAND(calloc(1, sizeof *built));
     memcpy(built->artifact_sha256, entry->artifact_sha256, sizeof built->artifact_sha256);
     return built;
 }
@@ -351,8 +349,7 @@ static void accept(const struct wpk_search *search, struct wpk_final_entry *entr
     }
     entry->trial.times_direct = fmax(entry->trial.times_direct, record->times_direct);
     if (record->schedule != NULL) {
-        entry->schedule = strdup(record->schedule);
-        WPK_ASSERT(entry->schedule != NULL);
+        entry->schedule = WPK_DEMAND(strdup(record->schedule));
     }
 }
 

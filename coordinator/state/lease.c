@@ -84,8 +84,7 @@ struct wpk_lease *wpk_lease_take(struct wpk_coordinator *c, struct wpk_search *s
     if (lease != NULL) {
         c->leases_spare = lease->next;
     } else {
-        lease = malloc(sizeof *lease);
-        WPK_ASSERT(lease != NULL);
+        lease = WPK_DEMAND(malloc(sizeof *lease));
     }
     *lease = (struct wpk_lease){.number = ++c->lease_next,
                                 .worker = worker,

@@ -42,8 +42,7 @@ static void remember(struct wpk_worker *worker, uint64_t device, uint64_t proble
 {
     bool known;
     if (worker->comparisons == NULL) {
-        worker->comparisons = calloc(1, sizeof *worker->comparisons);
-        WPK_ASSERT(worker->comparisons != NULL);
+        worker->comparisons = WPK_DEMAND(calloc(1, sizeof *worker->comparisons));
     }
     struct wpk_comparison *slot = slot_for(worker->comparisons, device, problem, &known);
     if (!known || fabs(log(ratio)) < fabs(log(slot->ratio))) {

@@ -16,8 +16,7 @@ struct wpk_owner *wpk_owner_get(struct wpk_coordinator *c, const char *name)
     if (owner != NULL || c->owner_count == WPK_OWNERS_MAX) {
         return owner;
     }
-    owner = calloc(1, sizeof *owner);
-    WPK_ASSERT(owner != NULL);
+    owner = WPK_DEMAND(calloc(1, sizeof *owner));
     snprintf(owner->name, sizeof owner->name, "%s", name);
     owner->number = c->owner_count + 1;
     owner->weight = c->owner_weight;
@@ -84,8 +83,7 @@ struct wpk_flow *wpk_flow_get(struct wpk_timing_class *timing, struct wpk_owner 
 {
     struct wpk_flow *flow = wpk_table_get(&timing->flows, owner->number);
     if (flow == NULL) {
-        flow = calloc(1, sizeof *flow);
-        WPK_ASSERT(flow != NULL);
+        flow = WPK_DEMAND(calloc(1, sizeof *flow));
         flow->owner = owner;
         flow->timing = timing;
         wpk_table_put(&timing->flows, owner->number, flow);

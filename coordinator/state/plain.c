@@ -36,8 +36,7 @@ static void set_number(struct wpk_plain *plain, uint32_t number)
     char text[WPK_PLAIN_CANDIDATE_SIZE];
     wpk_plain_candidate_print(number, text);
     free(plain->item.text);
-    plain->item.text = strdup(text);
-    WPK_ASSERT(plain->item.text != NULL);
+    plain->item.text = WPK_DEMAND(strdup(text));
     plain->number = number;
 }
 

@@ -73,14 +73,12 @@ static void keep_built(struct wpk_search *search, wpk_work_id work, const struct
 {
     struct wpk_work_item *item = wpk_search_work_item(search, work);
     bool ask = work.kind == WPK_WORK_TRIAL;
-    struct wpk_built *built = calloc(1, sizeof *built);
-    WPK_ASSERT(built != NULL);
+    struct wpk_built *built = WPK_DEMAND(calloc(1, sizeof *built));
     memcpy(built->artifact_sha256, record->artifact_sha256, sizeof built->artifact_sha256);
     memcpy(built->schedule_sha256, record->schedule_sha256, sizeof built->schedule_sha256);
     built->build_ns = record->build_ns;
     if (record->schedule != NULL) {
-        built->schedule = strdup(record->schedule);
-        WPK_ASSERT(built->schedule != NULL);
+        built->schedule = WPK_DEMAND(strdup(record->schedule));
     }
     built->attempts = item->attempts;
     if (ask) {

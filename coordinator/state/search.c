@@ -31,8 +31,7 @@ static const struct wpk_policy default_policy = {
 struct wpk_search *wpk_search_new(struct wpk_coordinator *c, const struct wpk_search_key *key,
                                   const char *key_hash)
 {
-    struct wpk_search *search = calloc(1, sizeof *search);
-    WPK_ASSERT(search != NULL);
+    struct wpk_search *search = WPK_DEMAND(calloc(1, sizeof *search));
     search->handle = c->handle_next++;
     search->key = *key;
     snprintf(search->key_hash, sizeof search->key_hash, "%s", key_hash);

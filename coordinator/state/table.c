@@ -57,8 +57,7 @@ static void grow(struct wpk_table *table)
 {
     struct wpk_table old = *table;
     table->capacity = old.capacity == 0 ? CAPACITY_FIRST : old.capacity * 2;
-    table->slots = calloc(table->capacity, sizeof *table->slots);
-    WPK_ASSERT(table->slots != NULL);
+    table->slots = WPK_DEMAND(calloc(table->capacity, sizeof *table->slots));
     for (uint32_t i = 0; i < old.capacity; i++) {
         if (old.slots[i].value != NULL) {
             *find(table, old.slots[i].key, old.slots[i].text) = old.slots[i];
@@ -177,13 +176,8 @@ void wpk_timer_set(struct wpk_timers *timers, struct wpk_timer *timer, uint64_t 
 {
     timer->due_ns = due_ns;
     if (timer->place == 0) {
-        if (timers->count == timers->capacity) {
-            timers->capacity = timers->capacity == 0 ? 64 : timers->capacity * 2;
-            struct wpk_timer **grown =
-                realloc(timers->items, timers->capacity * sizeof(struct wpk_timer *));
-            WPK_ASSERT(grown != NULL);
-            timers->items = grown;
-        }
+        timers->items =
+            wpk_grow(timers->items, timers->count, &timers->capacity, sizeof(struct wpk_timer *));
         place(timers, timer, timers->count++);
     }
     sift(timers, timer, timer->place - 1);
@@ -275,7 +269,5 @@ void *wpk_grow(void *items, uint32_t count, uint32_t *capacity, size_t size)
         return items;
     }
     *capacity = *capacity == 0 ? 16 : *capacity * 2;
-    void *grown = realloc(items, *capacity * size);
-    WPK_ASSERT(grown != NULL);
-    return grown;
+    return WPK_DEMAND(realloc(items, *capacity * size));
 }

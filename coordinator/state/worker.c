@@ -159,10 +159,8 @@ static void set_credential(struct wpk_worker *worker, const struct wpk_net_addre
 
 static struct wpk_worker *worker_new(struct wpk_coordinator *c, const struct wpk_hello *hello)
 {
-    struct wpk_worker *worker = calloc(1, sizeof *worker);
-    WPK_ASSERT(worker != NULL);
-    worker->poll_address = calloc(1, sizeof *worker->poll_address);
-    WPK_ASSERT(worker->poll_address != NULL);
+    struct wpk_worker *worker = WPK_DEMAND(calloc(1, sizeof *worker));
+    worker->poll_address = WPK_DEMAND(calloc(1, sizeof *worker->poll_address));
     worker->session = c->event->random | 1; /* never 0 */
     while (wpk_table_get(&c->workers_by_session, worker->session) != NULL) {
         worker->session += 2;
@@ -459,8 +457,7 @@ static bool keep_admin_state(struct wpk_coordinator *c, const char *name,
         return false;
     }
     if (entry == NULL) {
-        entry = calloc(1, sizeof *entry);
-        WPK_ASSERT(entry != NULL);
+        entry = WPK_DEMAND(calloc(1, sizeof *entry));
         snprintf(entry->name, sizeof entry->name, "%s", name);
     }
     entry->state = state;

@@ -163,8 +163,7 @@ static void link_if_in(struct wpk_worker_class *worker_class, struct wpk_work_qu
     if (!is_in(worker_class, queue)) {
         return;
     }
-    struct wpk_link *link = calloc(1, sizeof *link);
-    WPK_ASSERT(link != NULL);
+    struct wpk_link *link = WPK_DEMAND(calloc(1, sizeof *link));
     *link = (struct wpk_link){.worker_class = worker_class,
                               .queue = queue,
                               .worker_class_next = worker_class->links,
@@ -220,10 +219,8 @@ static struct wpk_worker_class *worker_class_new(struct wpk_coordinator *c,
                                                  const struct wpk_worker *worker,
                                                  struct wpk_timing_class *timing, const char *key)
 {
-    struct wpk_worker_class *worker_class = calloc(1, sizeof *worker_class);
-    WPK_ASSERT(worker_class != NULL);
-    worker_class->key = strdup(key);
-    WPK_ASSERT(worker_class->key != NULL);
+    struct wpk_worker_class *worker_class = WPK_DEMAND(calloc(1, sizeof *worker_class));
+    worker_class->key = WPK_DEMAND(strdup(key));
     worker_class->timing = timing;
     worker_class->hello = worker->hello;
     c->worker_classes = wpk_grow(c->worker_classes, c->worker_class_count,
@@ -422,10 +419,8 @@ struct wpk_work_queue *wpk_work_queue_get(struct wpk_coordinator *c,
         wpk_timing_class_release(c, timing);
         return queue;
     }
-    queue = calloc(1, sizeof *queue);
-    WPK_ASSERT(queue != NULL);
-    queue->key = strdup(key);
-    WPK_ASSERT(queue->key != NULL);
+    queue = WPK_DEMAND(calloc(1, sizeof *queue));
+    queue->key = WPK_DEMAND(strdup(key));
     queue->timing = timing;
     queue->stage = stage;
     queue->threads = search->key.threads;

@@ -116,9 +116,7 @@ uint32_t wpk_history_live_jobs(struct wpk_store *store, uint64_t *out, uint32_t 
 
 static char *copy(const char *text)
 {
-    char *made = strdup(text);
-    WPK_ASSERT(made != NULL);
-    return made;
+    return WPK_DEMAND(strdup(text));
 }
 
 static char *copy_or_null(const char *text)
@@ -142,8 +140,7 @@ static void read_labels(const char *text, struct wpk_job_entry *job)
 /* Columns of the query in wpk_history_read_job. */
 static struct wpk_job_entry *read_job(const struct wpk_rows *rows, uint64_t number)
 {
-    struct wpk_job_entry *job = calloc(1, sizeof *job);
-    WPK_ASSERT(job != NULL);
+    struct wpk_job_entry *job = WPK_DEMAND(calloc(1, sizeof *job));
     job->number = number;
     snprintf(job->id, sizeof job->id, "%s", wpk_rows_text(rows, 0));
     snprintf(job->name, sizeof job->name, "%s", wpk_rows_text(rows, 1));
@@ -194,8 +191,7 @@ static void read_ops(struct wpk_store *store, struct wpk_job_entry *job)
         "SELECT name, layouts, accuracy, conditions, fingerprint, family, op, flops, bytes, pins,"
         " binding, count FROM job_op WHERE job_number = ? ORDER BY position",
         "i", (int64_t)job->number);
-    job->ops = calloc(WPK_JOB_OPS_MAX, sizeof *job->ops);
-    WPK_ASSERT(job->ops != NULL);
+    job->ops = WPK_DEMAND(calloc(WPK_JOB_OPS_MAX, sizeof *job->ops));
     while (job->op_count < WPK_JOB_OPS_MAX && wpk_rows_next(rows)) {
         read_op(rows, &job->ops[job->op_count++]);
     }
@@ -269,8 +265,7 @@ static struct wpk_op_past *read_past(struct wpk_store *store, uint64_t job_numbe
                         " json_valid(k.document) WHERE o.job_number = ? AND o.position = ?",
         "ii", (int64_t)job_number, (int64_t)position);
     if (wpk_rows_next(rows)) {
-        past = calloc(1, sizeof *past);
-        WPK_ASSERT(past != NULL);
+        past = WPK_DEMAND(calloc(1, sizeof *past));
         past->device_class = copy_or_null(wpk_rows_text(rows, 0));
         past->ok_count = (uint32_t)wpk_rows_int(rows, 1);
         past->failed_count = (uint32_t)wpk_rows_int(rows, 2);

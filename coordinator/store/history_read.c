@@ -136,16 +136,10 @@ void wpk_history_asks_between(struct wpk_store *store, uint64_t search_id, uint3
                                         " ORDER BY a.number",
         "iii", (int64_t)search_id, (int64_t)first, (int64_t)end);
     while (wpk_rows_next(rows)) {
-        if (*count == capacity) {
-            capacity = capacity == 0 ? 256 : capacity * 2;
-            struct wpk_work_item *grown = realloc(*asks, capacity * sizeof *grown);
-            WPK_ASSERT(grown != NULL);
-            *asks = grown;
-        }
+        *asks = wpk_grow(*asks, *count, &capacity, sizeof **asks);
         struct wpk_work_item *ask = &(*asks)[(*count)++];
         memset(ask, 0, sizeof *ask);
-        ask->text = strdup(wpk_rows_text(rows, 13));
-        WPK_ASSERT(ask->text != NULL);
+        ask->text = WPK_DEMAND(strdup(wpk_rows_text(rows, 13)));
         if (wpk_rows_int(rows, 14) != 0) {
             ask->standing = WPK_STANDING_ENDED;
             ask->known = wpk_rows_int(rows, 15) != 0;

@@ -84,8 +84,7 @@ static uint32_t read_best(struct wpk_store *store, int64_t problem_id, char **ou
         " HAVING timed IS NOT NULL ORDER BY verified IS NULL, verified, timed, t.id LIMIT ?3",
         "tii", WPK_PLAIN_PROVIDER, problem_id, (int64_t)SCHEDULES_MAX);
     while (wpk_rows_next(rows)) {
-        out[count] = strdup(wpk_rows_text(rows, 0));
-        WPK_ASSERT(out[count] != NULL);
+        out[count] = WPK_DEMAND(strdup(wpk_rows_text(rows, 0)));
         count++;
     }
     wpk_rows_close(rows);

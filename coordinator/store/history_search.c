@@ -184,8 +184,7 @@ static void open_vendors(struct wpk_store *store, const struct wpk_search_key *k
     while (at != NULL && out->vendor_count < WPK_PROVIDERS_MAX) {
         size_t size = strcspn(at + 1, ";");
         struct wpk_work_item *vendor = &out->vendors[out->vendor_count++];
-        vendor->text = strndup(at + 1, size);
-        WPK_ASSERT(vendor->text != NULL);
+        vendor->text = WPK_DEMAND(strndup(at + 1, size));
         if (wpk_history_known_trial(store, out->problem_id, vendor->text, "", &vendor->trial,
                                     NULL)) {
             vendor->standing = WPK_STANDING_ENDED;
@@ -217,8 +216,7 @@ static bool find_built(struct wpk_store *store, uint64_t problem_id, const char 
         bool works = wpk_rows_int(rows, 4) != 0 &&
                      wpk_accuracy_admits(WPK_ACCURACY_STRICT, wpk_rows_real(rows, 3));
         if (*out == NULL && works && !revoked) {
-            struct wpk_built *built = calloc(1, sizeof *built);
-            WPK_ASSERT(built != NULL);
+            struct wpk_built *built = WPK_DEMAND(calloc(1, sizeof *built));
             snprintf(built->artifact_sha256, WPK_ID_MAX, "%s", wpk_rows_text(rows, 0));
             snprintf(built->schedule_sha256, WPK_ID_MAX, "%s", wpk_rows_text(rows, 1));
             built->build_ns = (uint64_t)wpk_rows_int(rows, 2);
@@ -494,13 +492,11 @@ static void read_hints(struct wpk_store *store, uint64_t search_id, struct wpk_h
         "ii", (int64_t)search_id, (int64_t)WPK_HISTORY_HINTS_MAX);
     while (wpk_rows_next(rows)) {
         if (out->hints == NULL) {
-            out->hints = calloc(WPK_HISTORY_HINTS_MAX, sizeof(*out->hints));
-            WPK_ASSERT(out->hints != NULL);
+            out->hints = WPK_DEMAND(calloc(WPK_HISTORY_HINTS_MAX, sizeof(*out->hints)));
         }
         struct wpk_history_hint *hint = &out->hints[out->hint_count++];
-        hint->candidate = strdup(wpk_rows_text(rows, 0));
+        hint->candidate = WPK_DEMAND(strdup(wpk_rows_text(rows, 0)));
         hint->time_ns = wpk_rows_real(rows, 1);
-        WPK_ASSERT(hint->candidate != NULL);
     }
     wpk_rows_close(rows);
 }
