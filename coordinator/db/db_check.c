@@ -3,6 +3,7 @@
 #include "common/crypto.h"
 #include "coordinator/db/db_command.h"
 #include "coordinator/store/artifact.h"
+#include "coordinator/store/history.h"
 #include "coordinator/store/sign.h"
 
 #include <stdio.h>
@@ -17,7 +18,6 @@ static void check_pages(struct wpk_store *store, struct wpk_db_report *report)
             wpk_db_found(report, "database: %s", verdict);
         }
     }
-    wpk_rows_close(rows);
 }
 
 static void check_references(struct wpk_store *store, struct wpk_db_report *report)
@@ -28,7 +28,6 @@ static void check_references(struct wpk_store *store, struct wpk_db_report *repo
                      (long long)wpk_rows_int(rows, 1), wpk_rows_text(rows, 0),
                      wpk_rows_text(rows, 2));
     }
-    wpk_rows_close(rows);
 }
 
 /* A wpkd at work may have dropped it since its row was read. */
@@ -37,12 +36,9 @@ static void check_missing(struct wpk_store *store, const char *hashes, struct wp
     for (const char *at = hashes; *at != '\0'; at += 2 * WPK_SHA256_SIZE) {
         char sha256[WPK_SHA256_HEX_SIZE];
         snprintf(sha256, sizeof sha256, "%s", at);
-        struct wpk_rows *rows =
-            wpk_store_query(store, "SELECT 1 FROM artifact WHERE sha256 = ?", "t", sha256);
-        if (wpk_rows_next(rows)) {
+        if (wpk_history_has_artifact(store, sha256)) {
             wpk_db_found(report, "artifact %s: the file is missing", sha256);
         }
-        wpk_rows_close(rows);
     }
 }
 
@@ -70,7 +66,6 @@ static void check_artifacts(const char *data_dir, struct wpk_store *store,
         }
         wpk_buf_fini(&file);
     }
-    wpk_rows_close(rows);
     check_missing(store, wpk_buf_text(&missing), report);
     wpk_buf_fini(&missing);
     wpk_db_say(report, "artifacts", count);
@@ -120,11 +115,10 @@ static void count_rows(struct wpk_store *store, struct wpk_db_report *report)
         {"jobs", "SELECT count(*) FROM job"},
     };
     for (size_t i = 0; i < sizeof queries / sizeof queries[0]; i++) {
-        struct wpk_rows *rows = wpk_store_query(store, queries[i][1], "");
-        if (wpk_rows_next(rows)) {
-            wpk_db_say(report, queries[i][0], wpk_rows_int(rows, 0));
+        int64_t count;
+        if (wpk_rows_take(wpk_store_query(store, queries[i][1], ""), "i", &count)) {
+            wpk_db_say(report, queries[i][0], count);
         }
-        wpk_rows_close(rows);
     }
 }
 

@@ -27,7 +27,6 @@ static void put_artifacts(struct wpk_store *store, const char *data_dir)
         }
         wpk_buf_fini(&bytes);
     }
-    wpk_rows_close(rows);
 }
 
 static wpk_err strip(struct wpk_store *store, struct wpk_diag *diag)

@@ -39,9 +39,8 @@ struct import {
 
 static int64_t count(struct import *i, const char *query)
 {
-    struct wpk_rows *rows = wpk_store_query(i->store, query, "");
-    int64_t value = wpk_rows_next(rows) ? wpk_rows_int(rows, 0) : 0;
-    wpk_rows_close(rows);
+    int64_t value = 0;
+    wpk_rows_take(wpk_store_query(i->store, query, ""), "i", &value);
     return value;
 }
 
@@ -105,7 +104,6 @@ static void check_problems(struct import *i)
             refuse(i, "problem", "fingerprint", "it is not the operator's");
         }
     }
-    wpk_rows_close(rows);
 }
 
 static void check_trials(struct import *i)
@@ -124,7 +122,6 @@ static void check_trials(struct import *i)
             refuse(i, "trial", "outcome", "no candidate ends so");
         }
     }
-    wpk_rows_close(rows);
 }
 
 static bool is_kind(const char *name)
@@ -146,7 +143,6 @@ static void check_measurements(struct import *i)
             refuse(i, "measurement", "kind", "no work is of that kind");
         }
     }
-    wpk_rows_close(rows);
 }
 
 static void check_manifest(struct import *i, const char *manifest, const char *artifact,
@@ -204,7 +200,6 @@ static void sign_kernels(struct import *i)
         wpk_store_run(i->store, "INSERT INTO signed VALUES (?, ?)", "it", wpk_rows_int(rows, 0),
                       signature);
     }
-    wpk_rows_close(rows);
 }
 
 static void execute(struct import *i, const char *sql)

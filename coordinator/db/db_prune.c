@@ -108,7 +108,6 @@ static wpk_err remove_files(struct wpk_store *store, const char *data_dir,
     while (wpk_rows_next(rows)) {
         wpk_artifact_remove(data_dir, wpk_rows_text(rows, 0));
     }
-    wpk_rows_close(rows);
     uint32_t strays = wpk_history_sweep_artifacts(store, data_dir);
     if (strays > 0) {
         wpk_db_say(report, "stray_files", strays);
@@ -139,10 +138,7 @@ static void forget(struct wpk_store *store, struct wpk_db_report *report)
 static void check_references(struct wpk_store *store)
 {
     const struct wpk_diag broken = {.text = "something kept would name something forgotten"};
-    struct wpk_rows *rows = wpk_store_query(store, "PRAGMA foreign_key_check", "");
-    bool found = wpk_rows_next(rows);
-    wpk_rows_close(rows);
-    if (found) {
+    if (wpk_rows_take(wpk_store_query(store, "PRAGMA foreign_key_check", ""), "")) {
         wpk_store_fail(store, WPK_ECORRUPT, &broken);
     }
 }

@@ -297,7 +297,6 @@ static wpk_err read_all(struct wpk_store *store, struct wpk_served_list *loaded,
     while (wpk_rows_next(rows)) {
         wpk_served_read(store, (uint64_t)wpk_rows_int(rows, 0), loaded);
     }
-    wpk_rows_close(rows);
     return wpk_store_take_status(store, diag);
 }
 

@@ -453,7 +453,6 @@ void wpk_served_read(struct wpk_store *store, uint64_t problem_id, struct wpk_se
             wpk_served_free(served);
         }
     }
-    wpk_rows_close(rows);
 }
 
 void wpk_served_list_fini(struct wpk_served_list *list)

@@ -34,12 +34,9 @@ static uint64_t make_trial(struct wpk_store *store, uint64_t problem_id, const c
 static void find_anchor(struct wpk_store *store, uint64_t search_id, char out[WPK_ID_MAX])
 {
     out[0] = '\0';
-    struct wpk_rows *rows =
-        wpk_store_query(store, "SELECT anchor FROM search WHERE id = ?", "i", (int64_t)search_id);
-    if (wpk_rows_next(rows)) {
-        snprintf(out, WPK_ID_MAX, "%s", wpk_rows_text(rows, 0));
-    }
-    wpk_rows_close(rows);
+    wpk_rows_take(
+        wpk_store_query(store, "SELECT anchor FROM search WHERE id = ?", "i", (int64_t)search_id),
+        "t", out, (size_t)WPK_ID_MAX);
 }
 
 bool wpk_history_put_ask(struct wpk_store *store, const struct wpk_history_ask *ask,
@@ -190,14 +187,10 @@ static uint64_t trial_of_ask(struct wpk_store *store, wpk_work_id work, bool *fr
     uint64_t id = 0;
     struct wpk_rows *rows =
         wpk_store_query(store,
-                        "SELECT t.id, t.outcome FROM ask a JOIN trial t ON t.id = a.trial_id"
+                        "SELECT t.id, t.outcome = '' FROM ask a JOIN trial t ON t.id = a.trial_id"
                         " WHERE a.search_id = ? AND a.number = ?",
                         "ii", (int64_t)work.search, (int64_t)work.index);
-    if (wpk_rows_next(rows)) {
-        id = (uint64_t)wpk_rows_int(rows, 0);
-        *fresh = wpk_rows_text(rows, 1)[0] == '\0';
-    }
-    wpk_rows_close(rows);
+    wpk_rows_take(rows, "uf", &id, fresh);
     return id;
 }
 
@@ -357,17 +350,16 @@ void wpk_history_put_verified(struct wpk_store *store,
 /* True if a new kernel is to be served: never if another is pinned; always if none is served. */
 static bool may_serve(struct wpk_store *store, const struct wpk_search *search, bool wanted)
 {
-    bool serve = wanted;
+    double pinned = 0, served = 0;
     struct wpk_rows *rows =
         wpk_store_query(store,
                         "SELECT TOTAL(pinned), TOTAL(served) FROM kernel"
                         " WHERE problem_id = ? AND accuracy = ?",
                         "it", (int64_t)search->problem_id, search->key.accuracy);
-    if (wpk_rows_next(rows)) {
-        serve = wpk_rows_real(rows, 0) == 0 && (wanted || wpk_rows_real(rows, 1) == 0);
+    if (!wpk_rows_take(rows, "rr", &pinned, &served)) {
+        return wanted;
     }
-    wpk_rows_close(rows);
-    return serve;
+    return pinned == 0 && (wanted || served == 0);
 }
 
 static uint64_t insert_kernel(struct wpk_store *store, const struct wpk_effect *put, bool serve,
@@ -428,10 +420,9 @@ uint64_t wpk_history_keep_kernel(struct wpk_store *store, const struct wpk_effec
                         " AND provider = ? AND artifact_sha256 = ? LIMIT 1",
                         "ittt", (int64_t)put->search->problem_id, put->search->key.accuracy,
                         put->served->provider, put->served->artifact_sha256);
-    bool known = wpk_rows_next(rows);
-    wpk_rows_close(rows);
-    if (known || wpk_history_is_revoked(store, put->search->problem_id, put->served->provider,
-                                        put->served->artifact_sha256)) {
+    if (wpk_rows_take(rows, "") ||
+        wpk_history_is_revoked(store, put->search->problem_id, put->served->provider,
+                               put->served->artifact_sha256)) {
         return 0;
     }
     return insert_kernel(store, put, false, false, document);

@@ -74,7 +74,6 @@ void wpk_history_list_tokens(struct wpk_store *store, const char *after, int max
         read_token(rows, &token);
         fn(user, &token);
     }
-    wpk_rows_close(rows);
 }
 
 uint32_t wpk_history_good_tokens(struct wpk_store *store)
@@ -84,10 +83,7 @@ uint32_t wpk_history_good_tokens(struct wpk_store *store)
         store,
         "SELECT count(*) FROM token WHERE revoked_at = 0 AND (expires_at = 0 OR expires_at > ?)",
         "i", now_of(store));
-    if (wpk_rows_next(rows)) {
-        count = (uint32_t)wpk_rows_int(rows, 0);
-    }
-    wpk_rows_close(rows);
+    wpk_rows_take(rows, "w", &count);
     return count;
 }
 
@@ -103,7 +99,6 @@ void wpk_history_known_tokens(struct wpk_store *store, int max, wpk_history_toke
         read_token(rows, &token);
         fn(user, &token);
     }
-    wpk_rows_close(rows);
 }
 
 /* ---- the audit log */
@@ -155,7 +150,6 @@ uint64_t wpk_history_list_audit(struct wpk_store *store, uint64_t before, const 
         last = (uint64_t)wpk_rows_int(rows, 0);
         write_entry(w, rows);
     }
-    wpk_rows_close(rows);
     return 0;
 }
 
@@ -181,11 +175,6 @@ bool wpk_history_find_idempotency(struct wpk_store *store, struct wpk_idempotenc
                         " WHERE owner = ? AND key = ? AND route = ? AND created_at >= ?",
                         "ttti", entry->owner, entry->key, entry->route,
                         now_of(store) - (int64_t)WPK_IDEMPOTENCY_NS);
-    bool found = wpk_rows_next(rows);
-    if (found) {
-        snprintf(entry->body_sha256, sizeof entry->body_sha256, "%s", wpk_rows_text(rows, 0));
-        snprintf(entry->subject, sizeof entry->subject, "%s", wpk_rows_text(rows, 1));
-    }
-    wpk_rows_close(rows);
-    return found;
+    return wpk_rows_take(rows, "tt", entry->body_sha256, sizeof entry->body_sha256, entry->subject,
+                         sizeof entry->subject);
 }

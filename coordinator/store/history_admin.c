@@ -17,11 +17,7 @@ void wpk_history_origin(struct wpk_store *store, uint64_t problem_id, const char
                         "SELECT worker, measured_at FROM measurement WHERE trial_id = ?"
                         " ORDER BY number DESC LIMIT 1",
                         "i", (int64_t)out->trial_id);
-    if (wpk_rows_next(rows)) {
-        snprintf(out->worker, sizeof out->worker, "%s", wpk_rows_text(rows, 0));
-        out->measured_at = (uint64_t)wpk_rows_int(rows, 1);
-    }
-    wpk_rows_close(rows);
+    wpk_rows_take(rows, "tu", out->worker, sizeof out->worker, &out->measured_at);
 }
 
 /* ---- kernels */
@@ -79,7 +75,6 @@ uint64_t wpk_history_kernel_line(struct wpk_store *store, uint64_t id, uint64_t 
         last = row.id;
         fn(user, &row);
     }
-    wpk_rows_close(rows);
     return 0;
 }
 
@@ -102,24 +97,15 @@ static bool find_kernel(struct wpk_store *store, struct wpk_kernel_change *chang
                         "SELECT problem_id, served, pinned, revoked_at <> 0, provider,"
                         " artifact_sha256, accuracy FROM kernel WHERE id = ?",
                         "i", (int64_t)change->kernel_id);
-    bool found = wpk_rows_next(rows);
-    if (found) {
-        change->problem_id = (uint64_t)wpk_rows_int(rows, 0);
-        out->served = wpk_rows_int(rows, 1) != 0;
-        out->pinned = wpk_rows_int(rows, 2) != 0;
-        out->revoked = wpk_rows_int(rows, 3) != 0;
-        snprintf(out->provider, sizeof out->provider, "%s", wpk_rows_text(rows, 4));
-        snprintf(out->artifact_sha256, sizeof out->artifact_sha256, "%s", wpk_rows_text(rows, 5));
-        snprintf(change->accuracy, sizeof change->accuracy, "%s", wpk_rows_text(rows, 6));
-    }
-    wpk_rows_close(rows);
-    return found;
+    return wpk_rows_take(rows, "ufffttt", &change->problem_id, &out->served, &out->pinned,
+                         &out->revoked, out->provider, sizeof out->provider, out->artifact_sha256,
+                         sizeof out->artifact_sha256, change->accuracy, sizeof change->accuracy);
 }
 
 static uint64_t read_id(struct wpk_rows *rows)
 {
-    uint64_t id = wpk_rows_next(rows) ? (uint64_t)wpk_rows_int(rows, 0) : 0;
-    wpk_rows_close(rows);
+    uint64_t id = 0;
+    wpk_rows_take(rows, "u", &id);
     return id;
 }
 
@@ -162,7 +148,6 @@ static wpk_err end_change(struct wpk_store *store, struct wpk_kernel_change *cha
             change->serves = served->kernel_id;
         }
     }
-    wpk_rows_close(rows);
     return WPK_OK;
 }
 
@@ -233,12 +218,7 @@ static bool find_revoked_class(struct wpk_store *store, uint64_t problem_id,
                                             "SELECT accuracy FROM kernel WHERE problem_id = ?"
                                             " AND served = 1 AND revoked_at <> 0 LIMIT 1",
                                             "i", (int64_t)problem_id);
-    bool found = wpk_rows_next(rows);
-    if (found) {
-        snprintf(out, WPK_ACCURACY_TEXT_MAX, "%s", wpk_rows_text(rows, 0));
-    }
-    wpk_rows_close(rows);
-    return found;
+    return wpk_rows_take(rows, "t", out, (size_t)WPK_ACCURACY_TEXT_MAX);
 }
 
 /* Each class that serves what was revoked serves the fastest that is left of our own, which were
@@ -308,7 +288,6 @@ uint32_t wpk_history_lose_key(struct wpk_store *store, struct wpk_buf *ids)
     while (wpk_rows_next(rows)) {
         wpk_buf_printf(ids, "%sk%lld", count++ > 0 ? " " : "", (long long)wpk_rows_int(rows, 0));
     }
-    wpk_rows_close(rows);
     wpk_store_run(store,
                   "UPDATE job_op SET kernel_id = NULL WHERE kernel_id IN"
                   " (SELECT id FROM kernel WHERE signature <> '')",

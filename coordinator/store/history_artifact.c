@@ -11,11 +11,8 @@
 
 bool wpk_history_has_artifact(struct wpk_store *store, const char *sha256)
 {
-    struct wpk_rows *rows =
-        wpk_store_query(store, "SELECT 1 FROM artifact WHERE sha256 = ?", "t", sha256);
-    bool found = wpk_rows_next(rows);
-    wpk_rows_close(rows);
-    return found;
+    return wpk_rows_take(
+        wpk_store_query(store, "SELECT 1 FROM artifact WHERE sha256 = ?", "t", sha256), "");
 }
 
 static void add_bytes(struct wpk_store *store, int64_t bytes)
@@ -44,14 +41,10 @@ void wpk_history_spend_artifact(struct wpk_store *store, const char *sha256)
 
 void wpk_history_lose_artifact(struct wpk_store *store, const char *sha256)
 {
-    int64_t size = -1;
+    int64_t size;
     struct wpk_rows *rows =
         wpk_store_query(store, "SELECT size FROM artifact WHERE sha256 = ?", "t", sha256);
-    if (wpk_rows_next(rows)) {
-        size = wpk_rows_int(rows, 0);
-    }
-    wpk_rows_close(rows);
-    if (size >= 0) {
+    if (wpk_rows_take(rows, "i", &size)) {
         wpk_store_run(store, "DELETE FROM artifact WHERE sha256 = ?", "t", sha256);
         add_bytes(store, -size);
     }
@@ -74,11 +67,8 @@ void wpk_history_keep_artifact(struct wpk_store *store, const char *sha256, int 
 uint64_t wpk_history_artifact_bytes(struct wpk_store *store)
 {
     uint64_t bytes = 0;
-    struct wpk_rows *rows = wpk_store_query(store, "SELECT artifact_bytes FROM installation", "");
-    if (wpk_rows_next(rows)) {
-        bytes = (uint64_t)wpk_rows_int(rows, 0);
-    }
-    wpk_rows_close(rows);
+    wpk_rows_take(wpk_store_query(store, "SELECT artifact_bytes FROM installation", ""), "u",
+                  &bytes);
     return bytes;
 }
 

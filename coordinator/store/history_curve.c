@@ -65,7 +65,6 @@ void wpk_history_read_curve(struct wpk_store *store, uint64_t search_id, wpk_cur
                                               .failed_count = (uint64_t)wpk_rows_int(rows, 5)};
         fn(user, &point);
     }
-    wpk_rows_close(rows);
 }
 
 void wpk_history_read_outcomes(struct wpk_store *store, uint64_t search_id, wpk_curve_outcome_fn fn,
@@ -82,7 +81,6 @@ void wpk_history_read_outcomes(struct wpk_store *store, uint64_t search_id, wpk_
                                                   .log = wpk_rows_text(rows, 2)};
         fn(user, &outcome);
     }
-    wpk_rows_close(rows);
 }
 
 uint64_t wpk_history_search_of(struct wpk_store *store, uint64_t job_number, uint32_t position)
@@ -91,9 +89,6 @@ uint64_t wpk_history_search_of(struct wpk_store *store, uint64_t job_number, uin
     struct wpk_rows *rows =
         wpk_store_query(store, "SELECT search_id FROM job_op WHERE job_number = ? AND position = ?",
                         "ii", (int64_t)job_number, (int64_t)position);
-    if (wpk_rows_next(rows)) {
-        id = (uint64_t)wpk_rows_int(rows, 0);
-    }
-    wpk_rows_close(rows);
+    wpk_rows_take(rows, "u", &id);
     return id;
 }

@@ -92,11 +92,8 @@ void wpk_history_set_op(struct wpk_store *store, const struct wpk_history_op_row
 uint64_t wpk_history_job_number_next(struct wpk_store *store)
 {
     uint64_t next = 1;
-    struct wpk_rows *rows = wpk_store_query(store, "SELECT COALESCE(MAX(number), 0) FROM job", "");
-    if (wpk_rows_next(rows)) {
-        next = (uint64_t)wpk_rows_int(rows, 0) + 1;
-    }
-    wpk_rows_close(rows);
+    wpk_rows_take(wpk_store_query(store, "SELECT COALESCE(MAX(number), 0) + 1 FROM job", ""), "u",
+                  &next);
     return next;
 }
 
@@ -110,7 +107,6 @@ uint32_t wpk_history_live_jobs(struct wpk_store *store, uint64_t *out, uint32_t 
     while (wpk_rows_next(rows)) {
         out[count++] = (uint64_t)wpk_rows_int(rows, 0);
     }
-    wpk_rows_close(rows);
     return count;
 }
 
@@ -368,15 +364,9 @@ bool wpk_history_job_state(struct wpk_store *store, const char *id, enum wpk_job
 bool wpk_history_job_document(struct wpk_store *store, const char *id, struct wpk_buf *out,
                               uint64_t *number)
 {
-    struct wpk_rows *rows =
-        wpk_store_query(store, "SELECT document, number FROM job WHERE id = ?", "t", id);
-    bool found = wpk_rows_next(rows);
-    if (found) {
-        wpk_buf_append_text(out, wpk_rows_text(rows, 0));
-        *number = (uint64_t)wpk_rows_int(rows, 1);
-    }
-    wpk_rows_close(rows);
-    return found;
+    return wpk_rows_take(
+        wpk_store_query(store, "SELECT document, number FROM job WHERE id = ?", "t", id), "bu", out,
+        number);
 }
 
 uint64_t wpk_history_list_jobs(struct wpk_store *store, uint64_t before, const char *state,
@@ -404,6 +394,5 @@ uint64_t wpk_history_list_jobs(struct wpk_store *store, uint64_t before, const c
         last = (uint64_t)wpk_rows_int(rows, 0);
         fn(user, last, wpk_rows_text(rows, 1), wpk_rows_text(rows, 2), wpk_rows_text(rows, 3));
     }
-    wpk_rows_close(rows);
     return 0;
 }

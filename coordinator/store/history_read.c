@@ -116,10 +116,7 @@ void wpk_history_detail(struct wpk_store *store, uint64_t problem_id, const char
     struct wpk_rows *rows = wpk_store_query(
         store, "SELECT detail FROM trial WHERE problem_id = ? AND candidate_hash = ?", "ih",
         (int64_t)problem_id, hash);
-    if (wpk_rows_next(rows)) {
-        wpk_buf_append_text(out, wpk_rows_text(rows, 0));
-    }
-    wpk_rows_close(rows);
+    wpk_rows_take(rows, "b", out);
 }
 
 void wpk_history_asks_between(struct wpk_store *store, uint64_t search_id, uint32_t first,
@@ -146,7 +143,6 @@ void wpk_history_asks_between(struct wpk_store *store, uint64_t search_id, uint3
             ask->trial = read_summary(rows);
         }
     }
-    wpk_rows_close(rows);
 }
 
 void wpk_history_asks(struct wpk_store *store, uint64_t search_id, uint32_t first,
@@ -157,11 +153,11 @@ void wpk_history_asks(struct wpk_store *store, uint64_t search_id, uint32_t firs
 
 bool wpk_history_artifact_revoked(struct wpk_store *store, const char *sha256)
 {
+    bool revoked = false;
     struct wpk_rows *rows = wpk_store_query(
         store, "SELECT COALESCE(MIN(revoked_at), 0) FROM kernel WHERE artifact_sha256 = ?", "t",
         sha256);
-    bool revoked = wpk_rows_next(rows) && wpk_rows_int(rows, 0) != 0;
-    wpk_rows_close(rows);
+    wpk_rows_take(rows, "f", &revoked);
     return revoked;
 }
 
@@ -174,9 +170,7 @@ bool wpk_history_is_revoked(struct wpk_store *store, uint64_t problem_id, const 
                         "SELECT 1 FROM kernel WHERE problem_id = ? AND +artifact_sha256 = ?"
                         " AND (artifact_sha256 <> '' OR provider = ?) AND revoked_at <> 0 LIMIT 1",
                         "itt", (int64_t)problem_id, artifact_sha256, provider);
-    bool revoked = wpk_rows_next(rows);
-    wpk_rows_close(rows);
-    return revoked;
+    return wpk_rows_take(rows, "");
 }
 
 bool wpk_history_kernel(struct wpk_store *store, uint64_t kernel_id, struct wpk_buf *out)
@@ -184,12 +178,7 @@ bool wpk_history_kernel(struct wpk_store *store, uint64_t kernel_id, struct wpk_
     struct wpk_rows *rows =
         wpk_store_query(store, "SELECT document FROM kernel WHERE id = ? AND revoked_at = 0", "i",
                         (int64_t)kernel_id);
-    bool found = wpk_rows_next(rows);
-    if (found) {
-        wpk_buf_append_text(out, wpk_rows_text(rows, 0));
-    }
-    wpk_rows_close(rows);
-    return found;
+    return wpk_rows_take(rows, "b", out);
 }
 
 /* ---- owners and workers */
@@ -204,7 +193,6 @@ void wpk_history_owners(struct wpk_store *store, wpk_history_owner_fn fn, void *
                                         .virtual_ns = (uint64_t)wpk_rows_int(rows, 2)};
         fn(user, &owner);
     }
-    wpk_rows_close(rows);
 }
 
 void wpk_history_admin_states(struct wpk_store *store, wpk_history_admin_state_fn fn, void *user)
@@ -217,7 +205,6 @@ void wpk_history_admin_states(struct wpk_store *store, wpk_history_admin_state_f
             fn(user, wpk_rows_text(rows, 0), state, wpk_rows_text(rows, 2));
         }
     }
-    wpk_rows_close(rows);
 }
 
 /* ---- trials */
@@ -310,11 +297,7 @@ static int write_others(struct wpk_store *store, uint64_t search_id, const char 
     int count = 0;
     struct wpk_rows *rows = wpk_store_query(
         store, "SELECT problem_id, providers FROM search WHERE id = ?", "i", (int64_t)search_id);
-    if (wpk_rows_next(rows)) {
-        problem_id = (uint64_t)wpk_rows_int(rows, 0);
-        snprintf(providers, sizeof providers, "%s", wpk_rows_text(rows, 1));
-    }
-    wpk_rows_close(rows);
+    wpk_rows_take(rows, "ut", &problem_id, providers, sizeof providers);
     char *rest = providers;
     strsep(&rest, ";");
     for (uint32_t i = 0; rest != NULL; i++) {
@@ -347,7 +330,6 @@ static int write_asks(struct wpk_store *store, uint64_t search_id, const char *o
         write_trial(w, op, work, rows);
         count++;
     }
-    wpk_rows_close(rows);
     return count;
 }
 
@@ -402,6 +384,7 @@ static double find_times_direct(struct wpk_store *store, uint64_t problem_id, co
                                 const char *candidate, const char *artifact)
 {
     uint8_t hash[WPK_STORE_HASH_SIZE];
+    double found = -1;
     wpk_store_hash(provider, candidate, hash);
     struct wpk_rows *rows =
         wpk_store_query(store,
@@ -410,8 +393,7 @@ static double find_times_direct(struct wpk_store *store, uint64_t problem_id, co
                         " UNION ALL SELECT times_direct FROM trial WHERE problem_id = ?1 AND"
                         " candidate_hash = ?4)",
                         "itth", (int64_t)problem_id, provider, artifact, hash);
-    double found = wpk_rows_next(rows) ? wpk_rows_real(rows, 0) : -1;
-    wpk_rows_close(rows);
+    wpk_rows_take(rows, "r", &found);
     return found;
 }
 

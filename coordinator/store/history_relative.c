@@ -66,7 +66,6 @@ static void find(struct wpk_store *store, uint64_t search_id, struct relatives *
         put(out, wpk_rows_int(rows, 0),
             distance_of(wpk_rows_text(rows, 1), wpk_rows_text(rows, 2)));
     }
-    wpk_rows_close(rows);
 }
 
 /* Read the schedules of one problem: verified ones first, then those that were only timed, each
@@ -87,7 +86,6 @@ static uint32_t read_best(struct wpk_store *store, int64_t problem_id, char **ou
         out[count] = WPK_DEMAND(strdup(wpk_rows_text(rows, 0)));
         count++;
     }
-    wpk_rows_close(rows);
     return count;
 }
 

@@ -39,10 +39,7 @@ static uint64_t find_problem(struct wpk_store *store, const struct wpk_search_ke
         "SELECT id FROM problem WHERE fingerprint = ? AND layouts = ? AND device_class = ?"
         " AND environment = ? AND policy = ?",
         "ttttt", key->fingerprint, key->layouts, key->device_class, key->environment, policy);
-    if (wpk_rows_next(rows)) {
-        id = (uint64_t)wpk_rows_int(rows, 0);
-    }
-    wpk_rows_close(rows);
+    wpk_rows_take(rows, "u", &id);
     return id;
 }
 
@@ -78,25 +75,12 @@ static bool find_search(struct wpk_store *store, const struct wpk_search_key *ke
         " s.seed = ? AND s.providers = ? AND s.space_version = ? AND s.accuracy = ?",
         "itttttttt", (int64_t)out->problem_id, key->strategy, key->options, key->prior, key->pins,
         seed, key->providers, key->space_version, key->accuracy);
-    bool found = wpk_rows_next(rows);
-    if (found) {
-        out->search_id = (uint64_t)wpk_rows_int(rows, 0);
-        out->elapsed_ns = (uint64_t)wpk_rows_int(rows, 1);
-        out->ended_asks = (uint32_t)wpk_rows_int(rows, 2);
-        out->exhausted = wpk_rows_int(rows, 3) != 0;
-        out->kernel_id = (uint64_t)wpk_rows_int(rows, 4);
-        snprintf(out->own_artifact, sizeof out->own_artifact, "%s", wpk_rows_text(rows, 5));
-        out->told_count = (uint32_t)wpk_rows_int(rows, 6);
-        out->ok_count = (uint32_t)wpk_rows_int(rows, 7);
-        out->failed_count = (uint32_t)wpk_rows_int(rows, 8);
-        out->known_count = (uint32_t)wpk_rows_int(rows, 9);
-        snprintf(best, BEST_TEXT_MAX, "%s", wpk_rows_text(rows, 10));
-        snprintf(out->anchor.sha256, WPK_ID_MAX, "%s", wpk_rows_text(rows, 11));
-        snprintf(out->anchor.now, WPK_ID_MAX, "%s", wpk_rows_text(rows, 12));
-        out->anchor.ratio = wpk_rows_real(rows, 13);
-    }
-    wpk_rows_close(rows);
-    return found;
+    return wpk_rows_take(rows, "uuwfutwwwwtttr", &out->search_id, &out->elapsed_ns,
+                         &out->ended_asks, &out->exhausted, &out->kernel_id, out->own_artifact,
+                         sizeof out->own_artifact, &out->told_count, &out->ok_count,
+                         &out->failed_count, &out->known_count, best, (size_t)BEST_TEXT_MAX,
+                         out->anchor.sha256, sizeof out->anchor.sha256, out->anchor.now,
+                         sizeof out->anchor.now, &out->anchor.ratio);
 }
 
 /* Adopt the anchor of other searches of the problem: the results of candidates that they have timed
@@ -108,12 +92,10 @@ static void adopt_anchor(struct wpk_store *store, struct wpk_opened *out)
         "SELECT m.anchor FROM trial t JOIN measurement m ON m.trial_id = t.id JOIN artifact a ON"
         " a.sha256 = m.anchor WHERE t.problem_id = ? LIMIT 1",
         "i", (int64_t)out->problem_id);
-    if (wpk_rows_next(rows)) {
-        snprintf(out->anchor.sha256, WPK_ID_MAX, "%s", wpk_rows_text(rows, 0));
+    if (wpk_rows_take(rows, "t", out->anchor.sha256, sizeof out->anchor.sha256)) {
         memcpy(out->anchor.now, out->anchor.sha256, WPK_ID_MAX);
         out->anchor.ratio = 1;
     }
-    wpk_rows_close(rows);
     if (wpk_history_is_revoked(store, out->problem_id, "", out->anchor.sha256)) {
         out->anchor = (struct wpk_anchor){0};
     }
@@ -155,12 +137,8 @@ static void find_served(struct wpk_store *store, const char *accuracy, struct wp
         "SELECT id, provider, artifact_sha256 FROM kernel WHERE problem_id = ? AND accuracy = ?"
         " AND served = 1",
         "it", (int64_t)out->problem_id, accuracy);
-    if (wpk_rows_next(rows)) {
-        out->served_kernel_id = (uint64_t)wpk_rows_int(rows, 0);
-        snprintf(out->served_provider, sizeof out->served_provider, "%s", wpk_rows_text(rows, 1));
-        snprintf(out->served_artifact, sizeof out->served_artifact, "%s", wpk_rows_text(rows, 2));
-    }
-    wpk_rows_close(rows);
+    wpk_rows_take(rows, "utt", &out->served_kernel_id, out->served_provider,
+                  sizeof out->served_provider, out->served_artifact, sizeof out->served_artifact);
 }
 
 static void find_revoked(struct wpk_store *store, struct wpk_opened *out)
@@ -173,7 +151,6 @@ static void find_revoked(struct wpk_store *store, struct wpk_opened *out)
     while (wpk_rows_next(rows)) {
         wpk_revoked_put(&out->revoked, wpk_rows_text(rows, 0), wpk_rows_text(rows, 1));
     }
-    wpk_rows_close(rows);
 }
 
 /* The vendors of a search are the providers after the first. */
@@ -223,7 +200,6 @@ static bool find_built(struct wpk_store *store, uint64_t problem_id, const char 
             *out = built;
         }
     }
-    wpk_rows_close(rows);
     if (revoked) {
         wpk_built_free(*out);
         *out = NULL;
@@ -336,7 +312,6 @@ static void count_outcomes(struct wpk_store *store, struct wpk_opened *out)
             out->outcomes[outcome] = (uint32_t)wpk_rows_int(rows, 1);
         }
     }
-    wpk_rows_close(rows);
 }
 
 void wpk_history_name_artifacts(struct wpk_store *store, const struct wpk_search *search,
@@ -401,10 +376,7 @@ static void keep_anchor(struct wpk_store *store, const struct wpk_history_progre
     char before[WPK_ID_MAX] = "";
     struct wpk_rows *rows = wpk_store_query(store, "SELECT stand_in FROM search WHERE id = ?", "i",
                                             (int64_t)progress->search_id);
-    if (wpk_rows_next(rows)) {
-        snprintf(before, sizeof before, "%s", wpk_rows_text(rows, 0));
-    }
-    wpk_rows_close(rows);
+    wpk_rows_take(rows, "t", before, sizeof before);
     if (strcmp(before, progress->anchor.now) != 0) {
         wpk_history_keep_artifact(store, before, -1);
         wpk_history_keep_artifact(store, progress->anchor.now, 1);
@@ -448,15 +420,13 @@ static void keep_those(struct wpk_store *store, uint64_t search_id, const uint32
 static void keep_best(struct wpk_store *store, const struct wpk_history_snapshot *snapshot,
                       uint32_t kept_count)
 {
+    char text[BEST_TEXT_MAX] = "";
     uint32_t before[WPK_BEST_MAX];
     uint32_t before_kept = kept_count;
-    uint32_t before_count = 0;
     struct wpk_rows *rows = wpk_store_query(store, "SELECT best FROM search WHERE id = ?", "i",
                                             (int64_t)snapshot->search_id);
-    if (wpk_rows_next(rows)) {
-        before_count = parse_best(wpk_rows_text(rows, 0), before, &before_kept);
-    }
-    wpk_rows_close(rows);
+    wpk_rows_take(rows, "t", text, sizeof text);
+    uint32_t before_count = parse_best(text, before, &before_kept);
     before_count = before_count < before_kept ? before_count : before_kept;
     keep_those(store, snapshot->search_id, snapshot->best, kept_count, before, before_count, 1);
     keep_those(store, snapshot->search_id, before, before_count, snapshot->best, kept_count, -1);
@@ -498,7 +468,6 @@ static void read_hints(struct wpk_store *store, uint64_t search_id, struct wpk_h
         hint->candidate = WPK_DEMAND(strdup(wpk_rows_text(rows, 0)));
         hint->time_ns = wpk_rows_real(rows, 1);
     }
-    wpk_rows_close(rows);
 }
 
 void wpk_history_read_log(struct wpk_store *store, uint64_t search_id, bool whole,
@@ -525,10 +494,7 @@ void wpk_history_read_log(struct wpk_store *store, uint64_t search_id, bool whol
                            "SELECT p.text FROM search s JOIN prior p ON p.sha256 = s.prior"
                            " WHERE s.id = ?",
                            "i", (int64_t)search_id);
-    if (wpk_rows_next(rows)) {
-        wpk_buf_append_text(&out->prior, wpk_rows_text(rows, 0));
-    }
-    wpk_rows_close(rows);
+    wpk_rows_take(rows, "b", &out->prior);
     read_hints(store, search_id, out);
     out->best_count = read_best(store, search_id, best, out->best);
     wpk_history_asks(store, search_id, out->first, &out->asks, &out->count);

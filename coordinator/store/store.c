@@ -517,15 +517,56 @@ struct wpk_rows *wpk_store_query(struct wpk_store *store, const char *sql, const
 
 bool wpk_rows_next(struct wpk_rows *rows)
 {
-    if (rows == NULL || rows->store->err != WPK_OK) {
+    if (rows == NULL) {
         return false;
     }
     WPK_ASSERT(rows->open);
-    int code = sqlite3_step(rows->statement);
-    if (code != SQLITE_ROW && code != SQLITE_DONE) {
+    int code = rows->store->err == WPK_OK ? sqlite3_step(rows->statement) : SQLITE_DONE;
+    if (code == SQLITE_ROW) {
+        return true;
+    }
+    if (code != SQLITE_DONE) {
         fail(rows->store, rows->sql);
     }
-    return code == SQLITE_ROW;
+    wpk_rows_close(rows);
+    return false;
+}
+
+bool wpk_rows_take(struct wpk_rows *rows, const char *types, ...)
+{
+    va_list args;
+    char *text;
+    bool found = wpk_rows_next(rows);
+    va_start(args, types);
+    for (int i = 0; found && types[i] != '\0'; i++) {
+        switch (types[i]) {
+        case 'i':
+            *va_arg(args, int64_t *) = wpk_rows_int(rows, i);
+            break;
+        case 'u':
+            *va_arg(args, uint64_t *) = (uint64_t)wpk_rows_int(rows, i);
+            break;
+        case 'w':
+            *va_arg(args, uint32_t *) = (uint32_t)wpk_rows_int(rows, i);
+            break;
+        case 'f':
+            *va_arg(args, bool *) = wpk_rows_int(rows, i) != 0;
+            break;
+        case 'r':
+            *va_arg(args, double *) = wpk_rows_real(rows, i);
+            break;
+        case 't':
+            text = va_arg(args, char *);
+            snprintf(text, va_arg(args, size_t), "%s", wpk_rows_text(rows, i));
+            break;
+        default:
+            WPK_ASSERT(types[i] == 'b');
+            wpk_buf_append_text(va_arg(args, struct wpk_buf *), wpk_rows_text(rows, i));
+        }
+    }
+    va_end(args);
+    wpk_rows_close(rows);
+    return found;
 }
 
 void wpk_rows_close(struct wpk_rows *rows)

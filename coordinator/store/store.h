@@ -87,10 +87,16 @@ int wpk_store_run(struct wpk_store *store, const char *sql, const char *types, .
 /* The number of the row that was inserted last. */
 int64_t wpk_store_inserted(const struct wpk_store *store);
 
-/* Run a query. NULL after a failure, which wpk_rows_next() and wpk_rows_close() accept. */
+/* Run a query. NULL after a failure, which the functions of rows accept. */
 struct wpk_rows *wpk_store_query(struct wpk_store *store, const char *sql, const char *types, ...);
+/* Go on to the next row. False after the last, which closes the rows. */
 WPK_MUST_CHECK bool wpk_rows_next(struct wpk_rows *rows);
+/* Close rows of which some may be left; closed ones may be closed again. */
 void wpk_rows_close(struct wpk_rows *rows);
+/* Read the first columns of the first row, with their `types`, and close the rows: i int64_t *,
+ * u uint64_t *, w uint32_t *, f bool *, r double *, t char * and its size as a size_t, b struct
+ * wpk_buf * to which the text is appended. False if there is no row; nothing is written then. */
+bool wpk_rows_take(struct wpk_rows *rows, const char *types, ...);
 int64_t wpk_rows_int(const struct wpk_rows *rows, int column);
 double wpk_rows_real(const struct wpk_rows *rows, int column);
 const char *wpk_rows_text(const struct wpk_rows *rows, int column); /* never NULL */
