@@ -22,8 +22,8 @@ struct bench_child {
  *   errors  WPK_ENOENT  no such program; WPK_ERANGE  fewer CPUs than threads; WPK_ESYSTEM; those of
  *           bench_child_ask
  */
-WPK_MUST_CHECK wpk_err bench_child_start(struct bench_child *child, const char *program,
-                                         int threads, struct wpk_diag *diag);
+wpk_err bench_child_start(struct bench_child *child, const char *program, int threads,
+                          struct wpk_diag *diag);
 
 /* Continue the child, send the request, wait for the reply, and stop the child again.
  *
@@ -31,9 +31,8 @@ WPK_MUST_CHECK wpk_err bench_child_start(struct bench_child *child, const char *
  *           WPK_ETIMEDOUT  no reply in two minutes; the child has been killed
  *           the error of the reply, with its text in `diag`
  */
-WPK_MUST_CHECK wpk_err bench_child_ask(struct bench_child *child,
-                                       const struct bench_request *request,
-                                       struct bench_reply *reply, struct wpk_diag *diag);
+wpk_err bench_child_ask(struct bench_child *child, const struct bench_request *request,
+                        struct bench_reply *reply, struct wpk_diag *diag);
 
 /* Kill and reap the child, if it runs. */
 void bench_child_stop(struct bench_child *child);

@@ -8,7 +8,7 @@
 /* Add `kernels` problems. Each has one search, one kernel that is served, and its share of the
  * trials; each trial has a measurement. Add nothing if the store already has that many trials.
  *   errors  those of the store */
-WPK_MUST_CHECK wpk_err bench_fleet_fill(struct wpk_store *store, int64_t trials, int64_t kernels,
-                                        struct wpk_diag *diag);
+wpk_err bench_fleet_fill(struct wpk_store *store, int64_t trials, int64_t kernels,
+                         struct wpk_diag *diag);
 
 #endif

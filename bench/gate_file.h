@@ -40,25 +40,22 @@ struct bench_gate_file {
 
 /*   owns    caller calls bench_gate_file_fini; `path` and `head` must outlive the file
  *   errors  WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err bench_gate_file_init(struct bench_gate_file *file, const char *path,
-                                            const char *head);
+wpk_err bench_gate_file_init(struct bench_gate_file *file, const char *path, const char *head);
 void bench_gate_file_fini(struct bench_gate_file *file);
 
 /* Append a copy of `entry` with this candidate, and the line it will have.
  *   errors  WPK_ENOSPC BENCH_GATE_ENTRIES_MAX, WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err bench_gate_file_add(struct bench_gate_file *file,
-                                           const struct bench_gate_entry *entry,
-                                           const char *candidate, size_t size);
+wpk_err bench_gate_file_add(struct bench_gate_file *file, const struct bench_gate_entry *entry,
+                            const char *candidate, size_t size);
 /* Drop the entries of other operators than `only` (NULL: of none), and all but the first `count`.
  */
 void bench_gate_file_select(struct bench_gate_file *file, const char *only, int count);
 
 /* Read the entries with the hashes that are expected.
  *   errors  WPK_EMISMATCH  another head; WPK_EPARSE, WPK_ENOSPC with the line */
-WPK_MUST_CHECK wpk_err bench_gate_file_read(struct bench_gate_file *file, struct wpk_diag *diag);
+wpk_err bench_gate_file_read(struct bench_gate_file *file, struct wpk_diag *diag);
 /* Write the entries with the hashes that were made.
  *   errors  WPK_EUNSUPPORTED  a hash could not be made; the file stays as it was */
-WPK_MUST_CHECK wpk_err bench_gate_file_write(const struct bench_gate_file *file,
-                                             struct wpk_diag *diag);
+wpk_err bench_gate_file_write(const struct bench_gate_file *file, struct wpk_diag *diag);
 
 #endif

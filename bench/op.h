@@ -61,8 +61,7 @@ struct bench_ops {
  *
  *   errors  those of wpk_fs_read and wpk_json_open; WPK_EUNSUPPORTED  an op with no peers
  */
-WPK_MUST_CHECK wpk_err bench_ops_read(const char *path, struct bench_ops *out,
-                                      struct wpk_diag *diag);
+wpk_err bench_ops_read(const char *path, struct bench_ops *out, struct wpk_diag *diag);
 /* The operator with this name; NULL if there is none. */
 const struct bench_op *bench_ops_find(const struct bench_ops *ops, const char *name);
 

@@ -46,14 +46,14 @@ void bench_peer_version(char *out, size_t size);
  *   owns    the caller sets *out to NULL before, and closes it, after a failure too
  *   errors  WPK_EUNSUPPORTED  the library lacks this operator or layout, and is no peer for it
  */
-WPK_MUST_CHECK wpk_err bench_peer_open(const struct bench_case *what, const float *const *operands,
-                                       struct bench_peer **out, struct wpk_diag *diag);
+wpk_err bench_peer_open(const struct bench_case *what, const float *const *operands,
+                        struct bench_peer **out, struct wpk_diag *diag);
 /* Make one call and wait until it has finished. */
-WPK_MUST_CHECK wpk_err bench_peer_run(struct bench_peer *peer);
+wpk_err bench_peer_run(struct bench_peer *peer);
 /* Copy the result of the last run, in row-major order.
  *
  *   errors  WPK_EUNSUPPORTED  it has none, and is a bound instead of a peer */
-WPK_MUST_CHECK wpk_err bench_peer_output(struct bench_peer *peer, float *out);
+wpk_err bench_peer_output(struct bench_peer *peer, float *out);
 /* Read the input and output of the last run into the caches, from where the library keeps them. */
 void bench_peer_touch(struct bench_peer *peer);
 /* The implementation that the library chose, in its own words; "" if the library does not tell. */

@@ -54,28 +54,26 @@ struct bench_peer {
 extern const char bench_dnnl_suffix[]; /* appended to the version, such as ", Winograd" */
 
 /* Make peer->desc.   errors  WPK_EUNSUPPORTED  oneDNN, or this peer, lacks the operator */
-WPK_MUST_CHECK wpk_err bench_dnnl_describe(struct bench_peer *peer, const struct bench_case *what,
-                                           struct wpk_diag *diag);
+wpk_err bench_dnnl_describe(struct bench_peer *peer, const struct bench_case *what,
+                            struct wpk_diag *diag);
 /* Make the steps of peer->desc, dst and dst_chosen, with constants in the formats of peer->desc. */
-WPK_MUST_CHECK wpk_err bench_dnnl_build(struct bench_peer *peer, const struct bench_case *what,
-                                        const float *const *operands, struct wpk_diag *diag);
+wpk_err bench_dnnl_build(struct bench_peer *peer, const struct bench_case *what,
+                         const float *const *operands, struct wpk_diag *diag);
 
 /* ---- functions for peers */
 
 /* Make memory that the peer owns, filled with `values`, or zeroed if `values` is NULL. */
-WPK_MUST_CHECK wpk_err bench_dnnl_memory(struct bench_peer *peer, const_dnnl_memory_desc_t desc,
-                                         const float *values, dnnl_memory_t *out,
-                                         struct wpk_diag *diag);
+wpk_err bench_dnnl_memory(struct bench_peer *peer, const_dnnl_memory_desc_t desc,
+                          const float *values, dnnl_memory_t *out, struct wpk_diag *diag);
 /* Find memory in the format that peer->desc asks for argument `arg`: `memory` itself if its format
  * fits, else new zeroed memory that the peer owns. The content of `memory` is not copied. */
-WPK_MUST_CHECK wpk_err bench_dnnl_in_format(struct bench_peer *peer, dnnl_memory_t memory, int arg,
-                                            dnnl_memory_t *out, struct wpk_diag *diag);
+wpk_err bench_dnnl_in_format(struct bench_peer *peer, dnnl_memory_t memory, int arg,
+                             dnnl_memory_t *out, struct wpk_diag *diag);
 /* Make a step that copies `from` into the format of `to`. bench_dnnl_reorder copies at once. */
-WPK_MUST_CHECK wpk_err bench_dnnl_make_reorder(struct bench_peer *peer, dnnl_memory_t from,
-                                               dnnl_memory_t to, struct bench_dnnl_step *out,
-                                               struct wpk_diag *diag);
-WPK_MUST_CHECK wpk_err bench_dnnl_reorder(struct bench_peer *peer, dnnl_memory_t from,
-                                          dnnl_memory_t to, struct wpk_diag *diag);
+wpk_err bench_dnnl_make_reorder(struct bench_peer *peer, dnnl_memory_t from, dnnl_memory_t to,
+                                struct bench_dnnl_step *out, struct wpk_diag *diag);
+wpk_err bench_dnnl_reorder(struct bench_peer *peer, dnnl_memory_t from, dnnl_memory_t to,
+                           struct wpk_diag *diag);
 void bench_dnnl_add_arg(struct bench_dnnl_step *step, int arg, dnnl_memory_t memory);
 
 #endif

@@ -27,13 +27,12 @@ bool wpk_bench_peer_is_known(const char *name);
  *   owns    caller calls wpk_bench_peer_stop, after failures too
  *   errors  WPK_EINVAL it refuses the model; WPK_ENOENT no such program;
  *           WPK_ESYSTEM */
-WPK_MUST_CHECK wpk_err wpk_bench_peer_start(struct wpk_bench_peer *peer, const char *python,
-                                            const char *name, const char *model, const char *folder,
-                                            int threads, double round_s, struct wpk_diag *diag);
+wpk_err wpk_bench_peer_start(struct wpk_bench_peer *peer, const char *python, const char *name,
+                             const char *model, const char *folder, int threads, double round_s,
+                             struct wpk_diag *diag);
 
 /* The median of its runs for `round_s`.   unit  ns   errors  WPK_ECLOSED it has ended */
-WPK_MUST_CHECK wpk_err wpk_bench_peer_time(struct wpk_bench_peer *peer, uint64_t *ns,
-                                           struct wpk_diag *diag);
+wpk_err wpk_bench_peer_time(struct wpk_bench_peer *peer, uint64_t *ns, struct wpk_diag *diag);
 
 void wpk_bench_peer_stop(struct wpk_bench_peer *peer);
 

@@ -29,20 +29,18 @@ void wpk_choice_answer_fini(struct wpk_choice_answer *answer);
  *   owns    caller calls wpk_choice_answer_fini, after failures too
  *   errors  WPK_ENOENT there is nothing to run; WPK_ECORRUPT not signed by the service's key;
  *           WPK_EINVAL a file name that a choice cannot hold; those of wpk_session_ask */
-WPK_MUST_CHECK wpk_err wpk_choice_file_ask(struct wpk_session *session,
-                                           const struct wpk_api_kernel *kernel, const char *path,
-                                           struct wpk_choice_answer *out, struct wpk_diag *diag);
+wpk_err wpk_choice_file_ask(struct wpk_session *session, const struct wpk_api_kernel *kernel,
+                            const char *path, struct wpk_choice_answer *out, struct wpk_diag *diag);
 
 /* Write the choice, its signature and its objects. The caller writes the object at `path` itself.
  *   errors  WPK_ENOMEM; those of wpk_fs_write and wpk_choice_file_download */
-WPK_MUST_CHECK wpk_err wpk_choice_file_write(struct wpk_session *session,
-                                             const struct wpk_choice_answer *answer,
-                                             const char *path, struct wpk_diag *diag);
+wpk_err wpk_choice_file_write(struct wpk_session *session, const struct wpk_choice_answer *answer,
+                              const char *path, struct wpk_diag *diag);
 
 /* Download a shared object, append it to `out`, and check its hash.
  *   errors  WPK_ECORRUPT the bytes have another hash; those of wpk_session_ask; WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_choice_file_download(struct wpk_session *session, const char *sha256,
-                                                struct wpk_buf *out, struct wpk_diag *diag);
+wpk_err wpk_choice_file_download(struct wpk_session *session, const char *sha256,
+                                 struct wpk_buf *out, struct wpk_diag *diag);
 
 /* The part of `path` behind the last slash. */
 const char *wpk_choice_file_name(const char *path);
@@ -52,9 +50,8 @@ const char *wpk_choice_file_name(const char *path);
 
 /* Ask for the public key that the service signs with, in hexadecimal.
  *   errors  those of wpk_session_ask and wpk_json_open */
-WPK_MUST_CHECK wpk_err wpk_manifest_file_key(struct wpk_session *session,
-                                             char out[WPK_SIGN_PUBLIC_HEX_SIZE],
-                                             struct wpk_diag *diag);
+wpk_err wpk_manifest_file_key(struct wpk_session *session, char out[WPK_SIGN_PUBLIC_HEX_SIZE],
+                              struct wpk_diag *diag);
 
 /* Check the kernel's manifest against the service's key and the object's SHA-256, and write it and
  * its signature beside the object at `path`. If the kernel has no manifest, older files there are
@@ -62,20 +59,17 @@ WPK_MUST_CHECK wpk_err wpk_manifest_file_key(struct wpk_session *session,
  *
  *   errors  WPK_ECORRUPT  not signed by the service's key, or of another object: nothing is
  *           written; those of wpk_fs_write and wpk_session_ask */
-WPK_MUST_CHECK wpk_err wpk_manifest_file_write(struct wpk_session *session,
-                                               const struct wpk_api_kernel *kernel,
-                                               const char *path, const char *sha256,
-                                               struct wpk_diag *diag);
+wpk_err wpk_manifest_file_write(struct wpk_session *session, const struct wpk_api_kernel *kernel,
+                                const char *path, const char *sha256, struct wpk_diag *diag);
 
 /* Check that `text` is signed by the service's key.
  *   errors  WPK_ECORRUPT it is not; those of wpk_session_ask */
-WPK_MUST_CHECK wpk_err wpk_manifest_file_check(struct wpk_session *session, const char *text,
-                                               const char *signature, struct wpk_diag *diag);
+wpk_err wpk_manifest_file_check(struct wpk_session *session, const char *text,
+                                const char *signature, struct wpk_diag *diag);
 
 /* Write `text` followed by `end` to the file PATH + suffix. An empty text removes the file.
  *   errors  WPK_ENOMEM; those of wpk_fs_write */
-WPK_MUST_CHECK wpk_err wpk_manifest_file_beside(const char *path, const char *suffix,
-                                                const char *text, const char *end,
-                                                struct wpk_diag *diag);
+wpk_err wpk_manifest_file_beside(const char *path, const char *suffix, const char *text,
+                                 const char *end, struct wpk_diag *diag);
 
 #endif

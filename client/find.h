@@ -13,14 +13,14 @@ bool wpk_find_is_fingerprint(const char *text);
 
 /* Find out whether `what` names a file: "-", or a file that exists.
  *   errors  WPK_EINVAL `what` looks like a path, and there is no such file */
-WPK_MUST_CHECK wpk_err wpk_find_file(const char *what, bool *is_file, struct wpk_diag *diag);
+wpk_err wpk_find_file(const char *what, bool *is_file, struct wpk_diag *diag);
 
 /* Fetch every kernel that is served of an operator, newest first, into the arena.
  *   errors  WPK_ENOENT none; WPK_EINVAL several fingerprints begin with these digits, and `diag`
  *           lists them; those of wpk_list_fetch */
-WPK_MUST_CHECK wpk_err wpk_find_by_fingerprint(struct wpk_session *session, const char *fingerprint,
-                                               struct wpk_arena *arena, struct wpk_api_kernel **out,
-                                               int *count, struct wpk_diag *diag);
+wpk_err wpk_find_by_fingerprint(struct wpk_session *session, const char *fingerprint,
+                                struct wpk_arena *arena, struct wpk_api_kernel **out, int *count,
+                                struct wpk_diag *diag);
 
 /* Which of an operator's kernels is wanted. NULL and 0 stand for the value of the newest kernel. */
 struct wpk_find_wanted {
@@ -46,20 +46,19 @@ struct wpk_find_wanted {
  * choice may fit. The chosen kernel's `found_for` becomes the wanted class.
  *   shape   kernels [count], count >= 1, newest first
  *   errors  WPK_EINVAL, WPK_ERANGE a class or conditions that do not exist; WPK_ENOENT none fits */
-WPK_MUST_CHECK wpk_err wpk_find_best(struct wpk_api_kernel *kernels, int count,
-                                     const struct wpk_find_wanted *wanted,
-                                     const struct wpk_api_kernel **out, struct wpk_diag *diag);
+wpk_err wpk_find_best(struct wpk_api_kernel *kernels, int count,
+                      const struct wpk_find_wanted *wanted, const struct wpk_api_kernel **out,
+                      struct wpk_diag *diag);
 
 /* WPK_ENOENT: the operator of the kernel is served, but not as asked. */
-WPK_MUST_CHECK wpk_err wpk_find_none(const struct wpk_api_kernel *kernel, struct wpk_diag *diag);
+wpk_err wpk_find_none(const struct wpk_api_kernel *kernel, struct wpk_diag *diag);
 
 /* Find the kernel of an operator. A fingerprint finds the best kernel that is served. A name finds
  * the kernel that is served now of the operator in the newest job, else the one the job found.
  * With wanted->job a name finds what that job found.
  *   errors  those of wpk_find_by_fingerprint and wpk_find_best */
-WPK_MUST_CHECK wpk_err wpk_find_kernel(struct wpk_session *session, const char *what,
-                                       const struct wpk_find_wanted *wanted,
-                                       struct wpk_arena *arena, const struct wpk_api_kernel **out,
-                                       struct wpk_diag *diag);
+wpk_err wpk_find_kernel(struct wpk_session *session, const char *what,
+                        const struct wpk_find_wanted *wanted, struct wpk_arena *arena,
+                        const struct wpk_api_kernel **out, struct wpk_diag *diag);
 
 #endif

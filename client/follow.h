@@ -32,17 +32,16 @@ void wpk_follow_go_on(void);
  *   errors  those of wpk_session_ask_job and wpk_session_tend. Ctrl-C is not an error: call
  *           wpk_follow_interrupted()
  */
-WPK_MUST_CHECK wpk_err wpk_follow(struct wpk_session *session,
-                                  const struct wpk_follow_options *options, struct wpk_arena *arena,
-                                  struct wpk_http_reply *reply, struct wpk_api_job *out,
-                                  struct wpk_diag *diag);
+wpk_err wpk_follow(struct wpk_session *session, const struct wpk_follow_options *options,
+                   struct wpk_arena *arena, struct wpk_http_reply *reply, struct wpk_api_job *out,
+                   struct wpk_diag *diag);
 
 /* Submit the job, and follow it; the options' id is not read.
  *   owns, errors  as wpk_follow, and those of wpk_job_encode and wpk_session_submit */
-WPK_MUST_CHECK wpk_err wpk_follow_submit(struct wpk_session *session, const struct wpk_job *job,
-                                         const struct wpk_follow_options *options,
-                                         struct wpk_arena *arena, struct wpk_http_reply *reply,
-                                         struct wpk_api_job *out, struct wpk_diag *diag);
+wpk_err wpk_follow_submit(struct wpk_session *session, const struct wpk_job *job,
+                          const struct wpk_follow_options *options, struct wpk_arena *arena,
+                          struct wpk_http_reply *reply, struct wpk_api_job *out,
+                          struct wpk_diag *diag);
 
 /* Print to standard error that the job has failed or was cancelled, and what the user can do. */
 void wpk_follow_complain(const struct wpk_api_job *job);

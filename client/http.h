@@ -32,8 +32,8 @@ struct wpk_http_client_options {
  *   errors  WPK_EINVAL the URL is malformed, or the token would go in clear to another machine;
  *           WPK_ENOMEM
  */
-WPK_MUST_CHECK wpk_err wpk_http_open(const struct wpk_http_client_options *options,
-                                     struct wpk_http **out, struct wpk_diag *diag);
+wpk_err wpk_http_open(const struct wpk_http_client_options *options, struct wpk_http **out,
+                      struct wpk_diag *diag);
 void wpk_http_close(struct wpk_http *http);
 
 struct wpk_http_client_request {
@@ -55,9 +55,8 @@ struct wpk_http_client_request {
  *           WPK_EIO       every other failure of libcurl
  *           an HTTP status is not an error here: see reply->status
  */
-WPK_MUST_CHECK wpk_err wpk_http_send(struct wpk_http *http,
-                                     const struct wpk_http_client_request *request,
-                                     struct wpk_http_reply *reply, struct wpk_diag *diag);
+wpk_err wpk_http_send(struct wpk_http *http, const struct wpk_http_client_request *request,
+                      struct wpk_http_reply *reply, struct wpk_diag *diag);
 void wpk_http_reply_fini(struct wpk_http_reply *reply);
 
 /* Append `text`, percent-encoded, to a query or path. */

@@ -38,32 +38,30 @@ struct wpk_job_inline {
  *   errors  those of wpk_fs_read, wpk_job_decode and wpk_job_check; `diag` has the file's name. A
  *           missing file is WPK_EINVAL, because the input is wrong
  */
-WPK_MUST_CHECK wpk_err wpk_job_file_read(const char *path, struct wpk_job *out,
-                                         struct wpk_diag *diag);
+wpk_err wpk_job_file_read(const char *path, struct wpk_job *out, struct wpk_diag *diag);
 
 /* Make the job of one operator, named "op".
  *   owns    caller calls wpk_job_fini
  *   errors  those of wpk_job_file_read; `diag` names --op as the file */
-WPK_MUST_CHECK wpk_err wpk_job_file_make(const struct wpk_job_inline *given, struct wpk_job *out,
-                                         struct wpk_diag *diag);
+wpk_err wpk_job_file_make(const struct wpk_job_inline *given, struct wpk_job *out,
+                          struct wpk_diag *diag);
 
 /* Apply the overrides to a job.
  *   errors  WPK_EINVAL, WPK_ERANGE: `diag` names the option; WPK_ENOSPC, WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_job_file_override(const struct wpk_job_overrides *overrides,
-                                             struct wpk_job *job, struct wpk_diag *diag);
+wpk_err wpk_job_file_override(const struct wpk_job_overrides *overrides, struct wpk_job *job,
+                              struct wpk_diag *diag);
 
 /* Read the class that the overrides ask for: accuracy and conditions; else `standard` and `warm`.
  *   errors  WPK_EINVAL, WPK_ERANGE: `diag` names the option */
-WPK_MUST_CHECK wpk_err wpk_job_file_class(const struct wpk_job_overrides *overrides,
-                                          struct wpk_accuracy *accuracy,
-                                          enum wpk_conditions *conditions, struct wpk_diag *diag);
+wpk_err wpk_job_file_class(const struct wpk_job_overrides *overrides, struct wpk_accuracy *accuracy,
+                           enum wpk_conditions *conditions, struct wpk_diag *diag);
 
 /* Read the job from a file, or from --op if `path` is NULL, and apply the overrides.
  *   owns    caller calls wpk_job_fini
  *   errors  those of the three functions above */
-WPK_MUST_CHECK wpk_err wpk_job_file_take(const char *path, const struct wpk_job_inline *given,
-                                         const struct wpk_job_overrides *overrides,
-                                         struct wpk_job *out, struct wpk_diag *diag);
+wpk_err wpk_job_file_take(const char *path, const struct wpk_job_inline *given,
+                          const struct wpk_job_overrides *overrides, struct wpk_job *out,
+                          struct wpk_diag *diag);
 
 /* Rows of a command's options: accuracy and conditions, which decide which kernel is best. */
 #define WPK_JOB_CLASS_OPTION_ROWS(o)                                                               \
@@ -106,21 +104,20 @@ WPK_MUST_CHECK wpk_err wpk_job_file_take(const char *path, const struct wpk_job_
 /* Describe the device whose space the job's is: the class that its target names; else this machine,
  * or for GPUs the emulated one.
  *   errors  WPK_ESYSTEM */
-WPK_MUST_CHECK wpk_err wpk_job_space_device(const struct wpk_job *job, struct wpk_device *out,
-                                            struct wpk_diag *diag);
+wpk_err wpk_job_space_device(const struct wpk_job *job, struct wpk_device *out,
+                             struct wpk_diag *diag);
 
 /* Derive the space of an operator with the job's pins.
  *
  *   owns    caller calls wpk_space_fini
  *   errors  WPK_EINVAL  a pin names no gene, or no value of it: `diag` has the field
  *           search.pin.GENE and a suggestion; those of wpk_space_derive */
-WPK_MUST_CHECK wpk_err wpk_job_space(const struct wpk_job *job, enum wpk_layouts layouts,
-                                     const struct wpk_program *program,
-                                     const struct wpk_device *device, struct wpk_space *out,
-                                     struct wpk_diag *diag);
+wpk_err wpk_job_space(const struct wpk_job *job, enum wpk_layouts layouts,
+                      const struct wpk_program *program, const struct wpk_device *device,
+                      struct wpk_space *out, struct wpk_diag *diag);
 
 /* Check that each pin of the job is a gene of each of its operators on this machine.
  *   errors  those of wpk_job_space */
-WPK_MUST_CHECK wpk_err wpk_job_space_check(const struct wpk_job *job, struct wpk_diag *diag);
+wpk_err wpk_job_space_check(const struct wpk_job *job, struct wpk_diag *diag);
 
 #endif

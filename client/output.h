@@ -23,7 +23,7 @@ struct wpk_output {
         WPK_ARGS_FLAG("json", "the same as -o json", &(output).json)
 
 /* Set `json` if -o is json.   errors  WPK_EINVAL  -o names no format */
-WPK_MUST_CHECK wpk_err wpk_output_check(struct wpk_output *output, struct wpk_diag *diag);
+wpk_err wpk_output_check(struct wpk_output *output, struct wpk_diag *diag);
 
 /* Columns of the terminal behind a descriptor; 0: not a terminal, so any width fits. */
 int wpk_output_width(int fd);
@@ -32,8 +32,7 @@ int wpk_output_width(int fd);
 void wpk_output_table(const struct wpk_output *output, const struct wpk_text_table *table,
                       struct wpk_buf *out);
 /* The same to standard output.   errors  WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_output_puts_table(const struct wpk_output *output,
-                                             const struct wpk_text_table *table);
+wpk_err wpk_output_puts_table(const struct wpk_output *output, const struct wpk_text_table *table);
 
 /* Reports what a job found, for people and for programs. */
 
@@ -49,12 +48,11 @@ bool wpk_report_is_noisy(const struct wpk_api_time *time);
 
 /* Append a table of the job's kernels with the details of each. If `data_dir` is NULL, hashes stand
  * for paths.   errors  WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_report_print(const struct wpk_api_job *job, const char *data_dir,
-                                        const struct wpk_output *output, struct wpk_arena *arena,
-                                        struct wpk_buf *out);
+wpk_err wpk_report_print(const struct wpk_api_job *job, const char *data_dir,
+                         const struct wpk_output *output, struct wpk_arena *arena,
+                         struct wpk_buf *out);
 
 /* Append {"kernels":[...],"seconds":...}, as docs/cli.md defines it.   errors  WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_report_encode(const struct wpk_api_job *job, const char *data_dir,
-                                         struct wpk_buf *out);
+wpk_err wpk_report_encode(const struct wpk_api_job *job, const char *data_dir, struct wpk_buf *out);
 
 #endif

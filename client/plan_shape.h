@@ -21,8 +21,7 @@ struct wpk_plan_shapes {
 /* Fill in the sets of an open plan.
  *   owns    caller frees `inputs`
  *   errors  WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_plan_shapes_of_model(const struct wpk_model *model,
-                                                struct wpk_plan_shapes *out);
+wpk_err wpk_plan_shapes_of_model(const struct wpk_model *model, struct wpk_plan_shapes *out);
 
 /* True if "NAME=EXTENT,..." is of an input of the plan. */
 bool wpk_plan_shapes_has(const struct wpk_plan_shapes *sets, const char *shape);
@@ -30,9 +29,9 @@ bool wpk_plan_shapes_has(const struct wpk_plan_shapes *sets, const char *shape);
 /* The first set in which the inputs have the extents of `shapes` and of their files.
  *   shape   shapes: "INPUT=EXTENT,..."; files: "INPUT=FILE.npy", and other names
  *   errors  WPK_EINVAL none: `diag` lists those that there are; those of reading a file */
-WPK_MUST_CHECK wpk_err wpk_plan_shapes_choose(const struct wpk_plan_shapes *sets,
-                                              const struct wpk_option_list *shapes,
-                                              const struct wpk_option_list *files, size_t *out,
-                                              struct wpk_diag *diag);
+wpk_err wpk_plan_shapes_choose(const struct wpk_plan_shapes *sets,
+                               const struct wpk_option_list *shapes,
+                               const struct wpk_option_list *files, size_t *out,
+                               struct wpk_diag *diag);
 
 #endif

@@ -44,8 +44,8 @@ struct wpk_private_options {
  *           not beside wpkctl; WPK_EINVAL not a directory; WPK_ENOENT reads_only, and no history;
  *           WPK_ETIMEDOUT, WPK_EACCES, WPK_ENOSPC, WPK_ESYSTEM
  */
-WPK_MUST_CHECK wpk_err wpk_private_open(const struct wpk_private_options *options,
-                                        struct wpk_private **out, struct wpk_diag *diag);
+wpk_err wpk_private_open(const struct wpk_private_options *options, struct wpk_private **out,
+                         struct wpk_diag *diag);
 
 /* Stop the processes that were started and wait until they have ended; accepts NULL. */
 void wpk_private_close(struct wpk_private *private_service);
@@ -59,8 +59,7 @@ bool wpk_private_is_owner(const struct wpk_private *private_service);
  *
  *   errors  those of wpk_private_open; WPK_EEXHAUSTED after the restarts above
  */
-WPK_MUST_CHECK wpk_err wpk_private_tend(struct wpk_private *private_service, bool *changed,
-                                        struct wpk_diag *diag);
+wpk_err wpk_private_tend(struct wpk_private *private_service, bool *changed, struct wpk_diag *diag);
 
 /* A process that wpkctl starts and outlives. */
 
@@ -76,9 +75,8 @@ struct wpk_child {
  *
  *   errors  WPK_ENOENT no such program, WPK_ENOSPC no room for the log, WPK_EACCES, WPK_ESYSTEM
  */
-WPK_MUST_CHECK wpk_err wpk_child_start(struct wpk_child *child, const char *path,
-                                       const char *const *argv, const char *log_path,
-                                       struct wpk_diag *diag);
+wpk_err wpk_child_start(struct wpk_child *child, const char *path, const char *const *argv,
+                        const char *log_path, struct wpk_diag *diag);
 
 /* True while the process runs. A process that has ended is reaped, and pid becomes 0. */
 bool wpk_child_runs(struct wpk_child *child);

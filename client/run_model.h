@@ -23,9 +23,8 @@ struct wpk_run_model {
 /* Compute an ONNX model node by node in f64 and write its outputs in their own types.
  *   errors  those of wpk_model_file_read and wpk_graph_interpret; WPK_EINVAL  a wrong or missing
  *           file, with the input's name; those of wpk_fs_write */
-WPK_MUST_CHECK wpk_err wpk_run_model_interpret(const char *path,
-                                               const struct wpk_run_model *options,
-                                               struct wpk_diag *diag);
+wpk_err wpk_run_model_interpret(const char *path, const struct wpk_run_model *options,
+                                struct wpk_diag *diag);
 
 /* A function that uses an open plan once. */
 typedef wpk_err (*wpk_run_model_use)(const struct wpk_plan_call *call, void *user,
@@ -33,16 +32,16 @@ typedef wpk_err (*wpk_run_model_use)(const struct wpk_plan_call *call, void *use
 
 /* Open a plan through libwpk, as any host does, read or draw its inputs, and call `use`.
  *   errors  those of wpk_model_open, wpk_model_context_new and `use`; as above */
-WPK_MUST_CHECK wpk_err wpk_run_model_with(const char *path, const struct wpk_run_model *options,
-                                          wpk_run_model_use use, void *user, struct wpk_diag *diag);
+wpk_err wpk_run_model_with(const char *path, const struct wpk_run_model *options,
+                           wpk_run_model_use use, void *user, struct wpk_diag *diag);
 
 /* Run a plan through libwpk, as any host does, and write its outputs. With `check`, each step is
  * compared at some points, and the largest error is printed. With `verify`, the ONNX model is
  * interpreted on the same inputs, and the largest difference is printed.
  *   errors  those of wpk_model_open, wpk_model_context_new and wpk_model_run; as above; those of
  *           wpk_check_plan and wpk_verify_plan_file */
-WPK_MUST_CHECK wpk_err wpk_run_model_plan(const char *path, const struct wpk_run_model *options,
-                                          struct wpk_diag *diag);
+wpk_err wpk_run_model_plan(const char *path, const struct wpk_run_model *options,
+                           struct wpk_diag *diag);
 
 /* wpkctl check of a model: its inputs, outputs and operators, or all that is not supported. */
 
@@ -60,9 +59,8 @@ struct wpk_check_model {
 /* Say what narrower weights lost, if a product has them. */
 void wpk_print_weights(const struct wpk_graph *graph, FILE *out);
 
-WPK_MUST_CHECK wpk_err wpk_check_model(const struct wpk_command_context *context, const char *path,
-                                       const struct wpk_check_model *options,
-                                       struct wpk_diag *diag);
+wpk_err wpk_check_model(const struct wpk_command_context *context, const char *path,
+                        const struct wpk_check_model *options, struct wpk_diag *diag);
 
 /* Which workers of a service a job would find. */
 
@@ -73,7 +71,7 @@ WPK_MUST_CHECK wpk_err wpk_check_model(const struct wpk_command_context *context
  * be seen. wpk-runner reads the operator from a file in `tmp_dir`, which is removed afterwards.
  *   errors  WPK_EUNSUPPORTED the interpreter cannot evaluate the operator; WPK_EINVAL no such
  *           directory; those of wpk_child_start and wpk_fs_write */
-WPK_MUST_CHECK wpk_err wpk_unseen_find(const char *tmp_dir, const struct wpk_program *op,
-                                       struct wpk_buf *out, struct wpk_diag *diag);
+wpk_err wpk_unseen_find(const char *tmp_dir, const struct wpk_program *op, struct wpk_buf *out,
+                        struct wpk_diag *diag);
 
 #endif

@@ -34,19 +34,17 @@ struct wpk_run_tensors {
  *   errors  WPK_EINVAL  an unknown name, a tensor that has no file and is not drawn, a file of
  *           another shape, type or order: `diag` names what was expected; those of wpk_fs_read;
  *           WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_run_tensors_read(const struct wpk_kernel *kernel,
-                                            const struct wpk_option_list *inputs,
-                                            const struct wpk_option_list *outputs, bool draw,
-                                            struct wpk_run_tensors *out, struct wpk_diag *diag);
+wpk_err wpk_run_tensors_read(const struct wpk_kernel *kernel, const struct wpk_option_list *inputs,
+                             const struct wpk_option_list *outputs, bool draw,
+                             struct wpk_run_tensors *out, struct wpk_diag *diag);
 void wpk_run_tensors_fini(struct wpk_run_tensors *tensors);
 
 /* Prepare the constants, run the kernel once, and fill `dense` of the outputs.
  *   errors  those of wpk_kernel_prepare, wpk_context_new and wpk_kernel_run */
-WPK_MUST_CHECK wpk_err wpk_run_tensors_run(struct wpk_kernel *kernel,
-                                           struct wpk_run_tensors *tensors, struct wpk_diag *diag);
+wpk_err wpk_run_tensors_run(struct wpk_kernel *kernel, struct wpk_run_tensors *tensors,
+                            struct wpk_diag *diag);
 
 /* Write the outputs that have a file.   errors  those of wpk_fs_write; WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_run_tensors_write(const struct wpk_run_tensors *tensors,
-                                             struct wpk_diag *diag);
+wpk_err wpk_run_tensors_write(const struct wpk_run_tensors *tensors, struct wpk_diag *diag);
 
 #endif

@@ -23,9 +23,8 @@ void wpk_schedule_file_print(const char *op, const char *layouts, const char *sc
  *
  *   errors  WPK_EPARSE  no operator, or layouts that are neither fixed nor any
  */
-WPK_MUST_CHECK wpk_err wpk_schedule_file_read(const char *text, struct wpk_buf *op,
-                                              const char **layouts, int *threads,
-                                              struct wpk_diag *diag);
+wpk_err wpk_schedule_file_read(const char *text, struct wpk_buf *op, const char **layouts,
+                               int *threads, struct wpk_diag *diag);
 
 /* Makes a schedule for an operator that was looked up, for wpkctl build. The candidate is that of
  * the operator's served kernel; without one, the best of the nearest shape, lowered for this
@@ -42,9 +41,8 @@ struct wpk_lookup_found {
 /* Append a file that wpk_schedule_file_read understands.
  *   errors  WPK_EMISMATCH the candidate is not legal on this shape; WPK_ENOENT the match is a
  *           vendor's, without a candidate; those of wpk_space_derive and wpk_lower */
-WPK_MUST_CHECK wpk_err wpk_lookup_schedule(const struct wpk_job *job, int op,
-                                           const struct wpk_lookup_found *found,
-                                           struct wpk_buf *out, struct wpk_diag *diag);
+wpk_err wpk_lookup_schedule(const struct wpk_job *job, int op, const struct wpk_lookup_found *found,
+                            struct wpk_buf *out, struct wpk_diag *diag);
 
 /* A recorded schedule as code, to be read. */
 
@@ -57,7 +55,7 @@ enum wpk_kernel_code {
  *   shape   schedule: its text
  *   errors  WPK_EUNSUPPORTED the schedule has no such code, with the reason; those of
  *           wpk_schedule_parse; WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_kernel_code_print(enum wpk_kernel_code form, const char *schedule,
-                                             struct wpk_buf *out, struct wpk_diag *diag);
+wpk_err wpk_kernel_code_print(enum wpk_kernel_code form, const char *schedule, struct wpk_buf *out,
+                              struct wpk_diag *diag);
 
 #endif

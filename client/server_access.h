@@ -37,8 +37,8 @@ struct wpk_server_access {
  *
  *   errors  WPK_EINVAL, WPK_EPARSE, WPK_ERANGE the file or the token is malformed, or the token's
  *           file was named and is missing; WPK_EACCES, WPK_EIO one of them cannot be read */
-WPK_MUST_CHECK wpk_err wpk_server_access_find(const struct wpk_command_context *context,
-                                              const struct wpk_server_access_given *given,
-                                              struct wpk_server_access *out, struct wpk_diag *diag);
+wpk_err wpk_server_access_find(const struct wpk_command_context *context,
+                               const struct wpk_server_access_given *given,
+                               struct wpk_server_access *out, struct wpk_diag *diag);
 
 #endif

@@ -53,26 +53,25 @@ struct wpk_session {
 /* Open a session with the named server, or with a private wpkd.
  *   owns    caller closes, after failures too; strings of `options` are borrowed
  *   errors  those of wpk_server_access_find, wpk_private_open, wpk_http_open and wpk_fs_data_dir */
-WPK_MUST_CHECK wpk_err wpk_session_open(const struct wpk_command_context *context,
-                                        const struct wpk_session_options *options,
-                                        struct wpk_session *out, struct wpk_diag *diag);
+wpk_err wpk_session_open(const struct wpk_command_context *context,
+                         const struct wpk_session_options *options, struct wpk_session *out,
+                         struct wpk_diag *diag);
 void wpk_session_close(struct wpk_session *session);
 
 /* Tend the private service, if there is one; see wpk_private_tend. */
-WPK_MUST_CHECK wpk_err wpk_session_tend(struct wpk_session *session, struct wpk_diag *diag);
+wpk_err wpk_session_tend(struct wpk_session *session, struct wpk_diag *diag);
 
 /* Send a GET, or a POST if `body` is not NULL. WPK_OK means a 2xx answer in `reply`.
  *   owns    caller calls wpk_http_reply_fini, after failures too
  *   errors  those of wpk_http_send and wpk_api_check */
-WPK_MUST_CHECK wpk_err wpk_session_ask(struct wpk_session *session, const char *path,
-                                       const char *body, struct wpk_http_reply *reply,
-                                       struct wpk_diag *diag);
+wpk_err wpk_session_ask(struct wpk_session *session, const char *path, const char *body,
+                        struct wpk_http_reply *reply, struct wpk_diag *diag);
 
 /* Submit a job exactly once. After a broken connection, or an answer that wpkd is ending, try again
  * for the time of client/follow.h. If nothing listens at a named server, fail at once.
  *   owns, errors  as wpk_session_ask */
-WPK_MUST_CHECK wpk_err wpk_session_submit(struct wpk_session *session, const char *job,
-                                          struct wpk_http_reply *reply, struct wpk_diag *diag);
+wpk_err wpk_session_submit(struct wpk_session *session, const char *job,
+                           struct wpk_http_reply *reply, struct wpk_diag *diag);
 
 /* True if the text is a job's id as openapi.yaml defines it; other text could change the path. */
 bool wpk_session_is_job_id(const char *id, struct wpk_diag *diag);
@@ -80,10 +79,9 @@ bool wpk_session_is_job_id(const char *id, struct wpk_diag *diag);
 /* Ask for a job and decode it. `reply` keeps the bytes for --json. `action` is "", which is a GET,
  * or a suffix such as ":cancel", which is a POST.
  *   errors  WPK_EINVAL `id` is not a job's id; those of wpk_session_ask and wpk_api_decode_job */
-WPK_MUST_CHECK wpk_err wpk_session_ask_job(struct wpk_session *session, const char *id,
-                                           const char *action, struct wpk_arena *arena,
-                                           struct wpk_http_reply *reply, struct wpk_api_job *out,
-                                           struct wpk_diag *diag);
+wpk_err wpk_session_ask_job(struct wpk_session *session, const char *id, const char *action,
+                            struct wpk_arena *arena, struct wpk_http_reply *reply,
+                            struct wpk_api_job *out, struct wpk_diag *diag);
 
 /* Fetches a list of wpkd with all its pages. */
 /* Append {"<key>": [every item of every page]} to `out`.
@@ -92,8 +90,7 @@ WPK_MUST_CHECK wpk_err wpk_session_ask_job(struct wpk_session *session, const ch
  *   max     stop after so many items, at most WPK_API_LIST_MAX
  *   errors  those of wpk_session_ask; WPK_EPARSE not a list
  */
-WPK_MUST_CHECK wpk_err wpk_list_fetch(struct wpk_session *session, const char *path,
-                                      const char *query, const char *key, int max,
-                                      struct wpk_buf *out, struct wpk_diag *diag);
+wpk_err wpk_list_fetch(struct wpk_session *session, const char *path, const char *query,
+                       const char *key, int max, struct wpk_buf *out, struct wpk_diag *diag);
 
 #endif

@@ -45,17 +45,15 @@ struct wpk_show_options {
 void wpk_show_add(struct wpk_buf *query, const char *name, const char *value);
 
 /* Fetch the list and print it.   query: "" or as wpk_show_add made it */
-WPK_MUST_CHECK wpk_err wpk_show_list(const struct wpk_command_context *context,
-                                     struct wpk_show_options *options, const struct wpk_show *show,
-                                     const char *query, struct wpk_diag *diag);
+wpk_err wpk_show_list(const struct wpk_command_context *context, struct wpk_show_options *options,
+                      const struct wpk_show *show, const char *query, struct wpk_diag *diag);
 
 /* Send a request that changes a resource, and print the answer: as JSON, or the values of `members`
  * on one line.
  *   shape   body: JSON to POST; NULL: DELETE. members: ends with NULL */
-WPK_MUST_CHECK wpk_err wpk_show_change(const struct wpk_command_context *context,
-                                       struct wpk_show_options *options, const char *path,
-                                       const char *body, const char *const *members,
-                                       struct wpk_diag *diag);
+wpk_err wpk_show_change(const struct wpk_command_context *context, struct wpk_show_options *options,
+                        const char *path, const char *body, const char *const *members,
+                        struct wpk_diag *diag);
 
 /* Append {"name": name, "reason": reason}, without members that are NULL. */
 void wpk_show_body(const char *name, const char *reason, struct wpk_buf *out);

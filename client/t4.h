@@ -14,13 +14,13 @@
  *   source  T4 results schema 1.0.0 of the autotuning community's TuningSchema, which Kernel Tuner
  *           writes and reads
  *   errors  WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_t4_encode(const struct wpk_trial_list *list, struct wpk_buf *out);
+wpk_err wpk_t4_encode(const struct wpk_trial_list *list, struct wpk_buf *out);
 
 /* Read a T4 document of an operator of this job file, and make standard input an export with its
  * correct trials as hints. `op` NULL: the job's only operator.
  *   errors  WPK_EINVAL a file that cannot be read, no such operator, a configuration that the
  *           operator does not have: `diag` has file, line and field; WPK_ESYSTEM */
-WPK_MUST_CHECK wpk_err wpk_import_t4(const char *path, const char *job_path, const char *op,
-                                     struct wpk_diag *diag);
+wpk_err wpk_import_t4(const char *path, const char *job_path, const char *op,
+                      struct wpk_diag *diag);
 
 #endif

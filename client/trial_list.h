@@ -29,9 +29,9 @@ struct wpk_trial_list {
  * job that has an operator of this name. `op` NULL: the job's only operator.
  *   errors  WPK_ENOENT no such job or operator, with what there is in `diag`; WPK_EINVAL the job
  *           has several operators; those of wpk_list_fetch */
-WPK_MUST_CHECK wpk_err wpk_trial_list_fetch(struct wpk_session *session, const char *job,
-                                            const char *op, struct wpk_arena *arena,
-                                            struct wpk_trial_list *out, struct wpk_diag *diag);
+wpk_err wpk_trial_list_fetch(struct wpk_session *session, const char *job, const char *op,
+                             struct wpk_arena *arena, struct wpk_trial_list *out,
+                             struct wpk_diag *diag);
 
 /* The fastest candidate of our own that was timed whole, by its ratio; -1: none. */
 int wpk_trial_list_best(const struct wpk_trial_list *list);

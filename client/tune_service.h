@@ -19,9 +19,7 @@ void wpk_tune_service_source(struct wpk_tune_service *service, struct wpk_tune_s
 /* Describe the machine that times a job's kernels: this one, with rates of some server's cores, or
  * with a named service its first ready worker of the job's device.
  *   errors  those of wpk_list_fetch and wpk_api_decode_workers */
-WPK_MUST_CHECK wpk_err wpk_tune_service_machine(struct wpk_session *session,
-                                                const struct wpk_job *job,
-                                                struct wpk_tune_machine *out,
-                                                struct wpk_diag *diag);
+wpk_err wpk_tune_service_machine(struct wpk_session *session, const struct wpk_job *job,
+                                 struct wpk_tune_machine *out, struct wpk_diag *diag);
 
 #endif

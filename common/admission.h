@@ -62,8 +62,7 @@ struct wpk_admission_options {
 /*   owns    caller frees
  *   errors  WPK_ENOMEM
  */
-WPK_MUST_CHECK wpk_err wpk_admission_new(const struct wpk_admission_options *options,
-                                         struct wpk_admission **out);
+wpk_err wpk_admission_new(const struct wpk_admission_options *options, struct wpk_admission **out);
 void wpk_admission_free(struct wpk_admission *admission);
 
 /* Admit a connection, in READING. On WPK_ADMITTED *connection is its number, below all_max +

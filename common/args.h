@@ -85,8 +85,8 @@ struct wpk_args {
  *   errors  WPK_EINVAL  unknown option, missing or unwanted value, too many operands
  *           WPK_ERANGE  a number out of its range
  */
-WPK_MUST_CHECK wpk_err wpk_args_parse(const struct wpk_option *options, int argc, char **argv,
-                                      struct wpk_args *out, struct wpk_diag *diag);
+wpk_err wpk_args_parse(const struct wpk_option *options, int argc, char **argv,
+                       struct wpk_args *out, struct wpk_diag *diag);
 
 /* Take the name of a level or a format of the log.
  *   shape   out: enum wpk_log_level, enum wpk_log_format
@@ -100,18 +100,17 @@ const char *wpk_args_value(const char *name, int argc, char **argv);
 /* Set an option as a file does, which may write '_' for '-' in its name.
  *   shape   value: NULL for a flag, which becomes true
  *   errors  WPK_ENOENT there is no such option; as above */
-WPK_MUST_CHECK wpk_err wpk_args_set(const struct wpk_option *options, const char *name,
-                                    const char *value, struct wpk_diag *diag);
+wpk_err wpk_args_set(const struct wpk_option *options, const char *name, const char *value,
+                     struct wpk_diag *diag);
 
 /* Check that `path` may be written: that it can be, and that it is none of the operands and of the
  * files that the options name.
  *   errors  those of common/fs.h */
-WPK_MUST_CHECK wpk_err wpk_args_check_output(const struct wpk_option *options,
-                                             const struct wpk_args *args, const char *path,
-                                             struct wpk_diag *diag);
+wpk_err wpk_args_check_output(const struct wpk_option *options, const struct wpk_args *args,
+                              const char *path, struct wpk_diag *diag);
 /* The same for all outputs among the options that were given. */
-WPK_MUST_CHECK wpk_err wpk_args_check_outputs(const struct wpk_option *options,
-                                              const struct wpk_args *args, struct wpk_diag *diag);
+wpk_err wpk_args_check_outputs(const struct wpk_option *options, const struct wpk_args *args,
+                               struct wpk_diag *diag);
 
 /* Print the table as a help text. */
 void wpk_args_print(const struct wpk_option *options, FILE *out);

@@ -45,7 +45,7 @@ void wpk_buf_commit(struct wpk_buf *buf, size_t size);
 /* Cut the content to `size` bytes, which must be at most the current size. */
 void wpk_buf_truncate(struct wpk_buf *buf, size_t size);
 
-WPK_MUST_CHECK wpk_err wpk_buf_status(const struct wpk_buf *buf);
+wpk_err wpk_buf_status(const struct wpk_buf *buf);
 
 /* The content as NUL-terminated text, "" when empty; valid until the next change. */
 const char *wpk_buf_text(const struct wpk_buf *buf);
@@ -55,7 +55,7 @@ const char *wpk_buf_text(const struct wpk_buf *buf);
  *   owns    the caller frees *data; `size` may be NULL
  *   errors  that of wpk_buf_status()
  */
-WPK_MUST_CHECK wpk_err wpk_buf_take(struct wpk_buf *buf, char **data, size_t *size);
+wpk_err wpk_buf_take(struct wpk_buf *buf, char **data, size_t *size);
 
 #ifdef __cplusplus
 }

@@ -33,6 +33,6 @@ void wpk_clock_format(uint64_t wall_ns, char out[WPK_CLOCK_TEXT_SIZE]);
  *
  *   errors  WPK_EPARSE  not an RFC 3339 time from 1970 on
  */
-WPK_MUST_CHECK wpk_err wpk_clock_parse(const char *text, uint64_t *wall_ns);
+wpk_err wpk_clock_parse(const char *text, uint64_t *wall_ns);
 
 #endif

@@ -33,12 +33,12 @@ size_t wpk_cubin_bytes(const void *head);
 /* The capability that the code is for, as in 90.
  *   shape   cubin [size]
  *   errors  WPK_EPARSE it is no cubin of these versions, or ends too early */
-WPK_MUST_CHECK wpk_err wpk_cubin_capability(const void *cubin, size_t size, int *out);
+wpk_err wpk_cubin_capability(const void *cubin, size_t size, int *out);
 
 /* Describe a function.
  *   shape   cubin [size]; any bytes may be given
  *   errors  WPK_EPARSE as above; WPK_ENOENT there is no such function */
-WPK_MUST_CHECK wpk_err wpk_cubin_find(const void *cubin, size_t size, const char *name,
-                                      struct wpk_cubin_function *out);
+wpk_err wpk_cubin_find(const void *cubin, size_t size, const char *name,
+                       struct wpk_cubin_function *out);
 
 #endif

@@ -39,7 +39,16 @@ extern "C" {
     X(EEXHAUSTED, "nothing left to try")                                                           \
     X(ESYSTEM, "a system call failed")
 
-typedef enum wpk_err_code {
+#if defined(__clang__)
+#define WPK_NODISCARD __attribute__((warn_unused_result))
+#elif defined(__GNUC__) && __GNUC__ >= 10
+#define WPK_NODISCARD [[nodiscard]]
+#else
+#define WPK_NODISCARD
+#endif
+
+/* No result of this type may be ignored. */
+__extension__ typedef enum WPK_NODISCARD wpk_err_code {
     WPK_OK = 0,
 #define WPK_ERR_ENUM(name, text) WPK_##name,
     WPK_ERR_LIST(WPK_ERR_ENUM)
@@ -84,8 +93,7 @@ void wpk_diag_set(struct wpk_diag *diag, const char *format, ...) WPK_PRINTF(2, 
 void wpk_diag_set_at(struct wpk_diag *diag, int line, int column, const char *format, ...)
     WPK_PRINTF(4, 5);
 /* The same, and return `err`. */
-WPK_MUST_CHECK wpk_err wpk_fail(struct wpk_diag *diag, wpk_err err, const char *format, ...)
-    WPK_PRINTF(3, 4);
+wpk_err wpk_fail(struct wpk_diag *diag, wpk_err err, const char *format, ...) WPK_PRINTF(3, 4);
 
 /* "file:line:column: field: text" with the absent parts left out, cut at `size`. */
 void wpk_diag_format(const struct wpk_diag *diag, char *out, size_t size);

@@ -12,8 +12,7 @@
  *           WPK_ERANGE  longer than size_max; nothing past the limit is read
  *           `diag` names the file
  */
-WPK_MUST_CHECK wpk_err wpk_fs_read(const char *path, size_t size_max, struct wpk_buf *out,
-                                   struct wpk_diag *diag);
+wpk_err wpk_fs_read(const char *path, size_t size_max, struct wpk_buf *out, struct wpk_diag *diag);
 
 /* True if `path` is a device, a pipe, a socket, or an open file such as /dev/stdout: it is written
  * into, is never replaced, and has no files beside it. Links are followed. */
@@ -26,29 +25,29 @@ bool wpk_fs_is_stream(const char *path);
  *   errors  WPK_ENOSPC disk full, WPK_EACCES (read-only too), WPK_ENOENT no such directory,
  *           WPK_EIO; the old content stands and no temporary file is left
  */
-WPK_MUST_CHECK wpk_err wpk_fs_write(const char *path, const void *data, size_t size, unsigned mode,
-                                    struct wpk_diag *diag);
+wpk_err wpk_fs_write(const char *path, const void *data, size_t size, unsigned mode,
+                     struct wpk_diag *diag);
 
 /* Sync the directory in which `path` is a name. */
-WPK_MUST_CHECK wpk_err wpk_fs_sync_name(const char *path, struct wpk_diag *diag);
+wpk_err wpk_fs_sync_name(const char *path, struct wpk_diag *diag);
 
 /* Rename within a directory, durably. */
-WPK_MUST_CHECK wpk_err wpk_fs_rename(const char *from, const char *to, struct wpk_diag *diag);
+wpk_err wpk_fs_rename(const char *from, const char *to, struct wpk_diag *diag);
 
 /* Create a directory and its missing parents with mode 0700, and sync their names as far as that
  * is possible. A directory that exists already is no error. */
-WPK_MUST_CHECK wpk_err wpk_fs_make_dirs(const char *path, struct wpk_diag *diag);
+wpk_err wpk_fs_make_dirs(const char *path, struct wpk_diag *diag);
 
 /* Remove a file, or a directory with its content. Links are removed, not followed. A path that does
  * not exist is no error. */
-WPK_MUST_CHECK wpk_err wpk_fs_remove_tree(const char *path, struct wpk_diag *diag);
+wpk_err wpk_fs_remove_tree(const char *path, struct wpk_diag *diag);
 
 /* Check that `path` does not exist or is a socket: a library that binds there removes a stale
  * socket, and must not remove another file.
  *
  *   errors  WPK_EINVAL  the path exists and is no socket
  */
-WPK_MUST_CHECK wpk_err wpk_fs_check_socket(const char *path, struct wpk_diag *diag);
+wpk_err wpk_fs_check_socket(const char *path, struct wpk_diag *diag);
 
 /* Append the directory of a user's history: `given`, else $XDG_DATA_HOME/woodpecker, else
  * $HOME/.local/share/woodpecker. The three come from main, which alone reads the environment;
@@ -57,12 +56,11 @@ WPK_MUST_CHECK wpk_err wpk_fs_check_socket(const char *path, struct wpk_diag *di
  *
  *   errors  WPK_EINVAL  none of the three is set, or `given` is ""
  */
-WPK_MUST_CHECK wpk_err wpk_fs_data_dir(const char *given, const char *xdg_data_home,
-                                       const char *home, struct wpk_buf *out,
-                                       struct wpk_diag *diag);
+wpk_err wpk_fs_data_dir(const char *given, const char *xdg_data_home, const char *home,
+                        struct wpk_buf *out, struct wpk_diag *diag);
 
 /* Append the directory of the running program; the programs that it starts lie there too. */
-WPK_MUST_CHECK wpk_err wpk_fs_program_dir(struct wpk_buf *out, struct wpk_diag *diag);
+wpk_err wpk_fs_program_dir(struct wpk_buf *out, struct wpk_diag *diag);
 
 /* Translate an errno; the only table of this translation. */
 wpk_err wpk_fs_err(int system_errno);
@@ -78,11 +76,10 @@ const char *wpk_fs_advice(int system_errno);
  *   errors  WPK_EINVAL  "", a directory, a missing directory, or a history's file
  *           WPK_EACCES, WPK_ESYSTEM  the directory does not permit it
  */
-WPK_MUST_CHECK wpk_err wpk_output_path_check(const char *path, struct wpk_diag *diag);
+wpk_err wpk_output_path_check(const char *path, struct wpk_diag *diag);
 
 /* Check that `path` is not the file `input`, by whatever name. Streams are no file.
  *   errors  WPK_EINVAL */
-WPK_MUST_CHECK wpk_err wpk_output_path_differs(const char *path, const char *input,
-                                               struct wpk_diag *diag);
+wpk_err wpk_output_path_differs(const char *path, const char *input, struct wpk_diag *diag);
 
 #endif

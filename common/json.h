@@ -45,10 +45,10 @@ enum wpk_json_kind {
  *           WPK_ERANGE  larger than size_max, or nested deeper than WPK_JSON_DEPTH_MAX
  *           WPK_ENOMEM
  */
-WPK_MUST_CHECK wpk_err wpk_json_open(const char *text, size_t size, size_t size_max,
-                                     struct wpk_json_reader **reader, struct wpk_diag *diag);
+wpk_err wpk_json_open(const char *text, size_t size, size_t size_max,
+                      struct wpk_json_reader **reader, struct wpk_diag *diag);
 void wpk_json_close(struct wpk_json_reader *reader);
-WPK_MUST_CHECK wpk_err wpk_json_status(const struct wpk_json_reader *reader);
+wpk_err wpk_json_status(const struct wpk_json_reader *reader);
 
 /* Fail with `err` at a field, for a rule that only the caller knows. Does nothing after an earlier
  * failure. */
@@ -142,13 +142,12 @@ void wpk_json_writer_fail(struct wpk_json_writer *writer, wpk_err err);
  *
  *   errors  WPK_ENOMEM, WPK_ENOSPC  out->size_max
  */
-WPK_MUST_CHECK wpk_err wpk_json_print(const struct wpk_json_writer *writer, bool pretty,
-                                      struct wpk_buf *out);
+wpk_err wpk_json_print(const struct wpk_json_writer *writer, bool pretty, struct wpk_buf *out);
 /* Print the document, indented, and a line feed on standard output; nothing if memory runs out.
  *
  *   errors  WPK_ENOMEM
  */
-WPK_MUST_CHECK wpk_err wpk_json_puts(const struct wpk_json_writer *writer);
+wpk_err wpk_json_puts(const struct wpk_json_writer *writer);
 
 /* A configuration file: one JSON object, in which // outside a string begins a comment that ends
  * with its line. Otherwise it is read as strictly as every document: a misspelt member or a wrong
@@ -161,8 +160,8 @@ WPK_MUST_CHECK wpk_err wpk_json_puts(const struct wpk_json_writer *writer);
  *   owns    caller closes *reader; `diag` (may be NULL) must live as long as it
  *   errors  those of wpk_fs_read() and wpk_json_open(); WPK_EINVAL no object
  */
-WPK_MUST_CHECK wpk_err wpk_config_file_open(const char *path, struct wpk_json_reader **reader,
-                                            struct wpk_diag *diag);
+wpk_err wpk_config_file_open(const char *path, struct wpk_json_reader **reader,
+                             struct wpk_diag *diag);
 
 /* Blank out the comments of `text` in place, so that lines and columns stay. */
 void wpk_config_file_strip(char *text, size_t size);

@@ -28,8 +28,7 @@ struct wpk_json_place {
  *
  *   errors  WPK_EPARSE, WPK_ERANGE too deep; `diag` has line and column
  */
-WPK_MUST_CHECK wpk_err wpk_json_check(const char *text, size_t size, int depth_max,
-                                      struct wpk_diag *diag);
+wpk_err wpk_json_check(const char *text, size_t size, int depth_max, struct wpk_diag *diag);
 
 /* Find a value in a text that wpk_json_check() accepted; of members with the same name, the last.
  * Returns false where the path does not exist; *place is then that of the last value on the way. */

@@ -50,8 +50,8 @@ enum wpk_log_format wpk_log_get_format(void);
 
 const char *wpk_log_level_name(enum wpk_log_level level);
 const char *wpk_log_format_name(enum wpk_log_format format);
-WPK_MUST_CHECK wpk_err wpk_log_level_parse(const char *text, enum wpk_log_level *level);
-WPK_MUST_CHECK wpk_err wpk_log_format_parse(const char *text, enum wpk_log_format *format);
+wpk_err wpk_log_level_parse(const char *text, enum wpk_log_level *level);
+wpk_err wpk_log_format_parse(const char *text, enum wpk_log_format *format);
 bool wpk_log_enabled(enum wpk_log_level level);
 
 /* `event`: lower_case_with_underscores; `format`: key=value pairs, or "" for none. */

@@ -18,7 +18,7 @@ typedef void (*wpk_loop_fn)(void *user);
 
 /*   owns    caller closes
  *   errors  WPK_ESYSTEM, WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_loop_open(struct wpk_loop **out, struct wpk_diag *diag);
+wpk_err wpk_loop_open(struct wpk_loop **out, struct wpk_diag *diag);
 /* Close the loop and its watches. Accepts NULL. */
 void wpk_loop_close(struct wpk_loop *loop);
 
@@ -35,8 +35,7 @@ void wpk_loop_wake(struct wpk_loop *loop);
  *
  *   errors  WPK_ENOSPC  WPK_LOOP_WATCHES_MAX reached; WPK_ESYSTEM
  */
-WPK_MUST_CHECK wpk_err wpk_loop_on_signal(struct wpk_loop *loop, int signal_number, wpk_loop_fn fn,
-                                          void *user);
+wpk_err wpk_loop_on_signal(struct wpk_loop *loop, int signal_number, wpk_loop_fn fn, void *user);
 
 /* Call `fn` once, `after_ms` from now; replaces an earlier setting. UINT64_MAX: never. */
 void wpk_loop_set_timer(struct wpk_loop *loop, uint64_t after_ms, wpk_loop_fn fn, void *user);

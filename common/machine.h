@@ -22,7 +22,7 @@ size_t wpk_caches_flush(const void *data, size_t size);
  *
  *   errors  WPK_ENOMEM, WPK_ESYSTEM
  */
-WPK_MUST_CHECK wpk_err wpk_caches_stream(void);
+wpk_err wpk_caches_stream(void);
 
 /* Read each cache line of `data` into the caches. */
 void wpk_caches_read(const void *data, size_t size);
@@ -43,7 +43,7 @@ struct wpk_peak {
  *   owns    allocates 256 MiB for the bandwidth while it runs
  *   errors  WPK_ENOMEM
  */
-WPK_MUST_CHECK wpk_err wpk_peak_measure(struct wpk_peak *out);
+wpk_err wpk_peak_measure(struct wpk_peak *out);
 
 /* Limits of the process that its user may have set lower than it needs. */
 
@@ -56,6 +56,6 @@ WPK_MUST_CHECK wpk_err wpk_peak_measure(struct wpk_peak *out);
  *
  *   errors  WPK_ESYSTEM  less than WPK_LIMITS_STACK_MIN is possible
  */
-WPK_MUST_CHECK wpk_err wpk_limits_raise_stack(char **argv, struct wpk_diag *diag);
+wpk_err wpk_limits_raise_stack(char **argv, struct wpk_diag *diag);
 
 #endif

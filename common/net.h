@@ -86,8 +86,8 @@ struct wpk_net_server_options {
  *   errors  WPK_EINVAL not an address, no certificate, or a file at the path; WPK_EBUSY in use;
  *           WPK_EACCES; WPK_ENOENT no such file; WPK_ERANGE path too long; WPK_ENOMEM, WPK_ESYSTEM
  */
-WPK_MUST_CHECK wpk_err wpk_net_server_open(const struct wpk_net_server_options *options,
-                                           struct wpk_net_server **out, struct wpk_diag *diag);
+wpk_err wpk_net_server_open(const struct wpk_net_server_options *options,
+                            struct wpk_net_server **out, struct wpk_diag *diag);
 /* Close the server; replies that were not sent yet are lost. Accepts NULL. */
 void wpk_net_server_close(struct wpk_net_server *server);
 
@@ -95,13 +95,12 @@ void wpk_net_server_close(struct wpk_net_server *server);
  * listeners in the same order as at the start; its other fields are ignored. Open connections stay.
  * A file that cannot be read leaves every listener as it was.
  *   errors  as wpk_net_server_open */
-WPK_MUST_CHECK wpk_err wpk_net_server_reload(struct wpk_net_server *server,
-                                             const struct wpk_net_listen *listen, size_t count,
-                                             struct wpk_diag *diag);
+wpk_err wpk_net_server_reload(struct wpk_net_server *server, const struct wpk_net_listen *listen,
+                              size_t count, struct wpk_diag *diag);
 /* Check the files as wpk_net_server_reload() would, and change nothing. */
-WPK_MUST_CHECK wpk_err wpk_net_server_check(const struct wpk_net_server *server,
-                                            const struct wpk_net_listen *listen, size_t count,
-                                            struct wpk_diag *diag);
+wpk_err wpk_net_server_check(const struct wpk_net_server *server,
+                             const struct wpk_net_listen *listen, size_t count,
+                             struct wpk_diag *diag);
 /* Close peers that are past their deadline, silent or gone, and count the free descriptors. To be
  * called about once a second. */
 void wpk_net_server_expire(struct wpk_net_server *server);
@@ -152,8 +151,8 @@ struct wpk_net_client_options {
  *   owns    caller closes; the options are copied
  *   errors  as wpk_net_server_open; a server that does not answer is no error
  */
-WPK_MUST_CHECK wpk_err wpk_net_client_open(const struct wpk_net_client_options *options,
-                                           struct wpk_net_client **out, struct wpk_diag *diag);
+wpk_err wpk_net_client_open(const struct wpk_net_client_options *options,
+                            struct wpk_net_client **out, struct wpk_diag *diag);
 void wpk_net_client_close(struct wpk_net_client *client);
 /* Why there is no connection: how the last one ended, or why the last try failed. WPK_OK while
  * there is one, and before the first try has ended. The client calls `wake` when it changes to a
@@ -162,12 +161,11 @@ void wpk_net_client_close(struct wpk_net_client *client);
  *           WPK_ECLOSED    nobody listens, or the server closed it
  *           WPK_ETIMEDOUT  the server does not greet, or does not answer any more
  *           WPK_ECORRUPT   the server does not speak this protocol; those of wpk_net_client_open */
-WPK_MUST_CHECK wpk_err wpk_net_client_loss(const struct wpk_net_client *client,
-                                           struct wpk_diag *diag);
+wpk_err wpk_net_client_loss(const struct wpk_net_client *client, struct wpk_diag *diag);
 
 /* Send a request on a free slot; copies `data`.   errors  WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_net_client_put(struct wpk_net_client *client, int slot, const void *data,
-                                          size_t size, uint64_t timeout_ms);
+wpk_err wpk_net_client_put(struct wpk_net_client *client, int slot, const void *data, size_t size,
+                           uint64_t timeout_ms);
 bool wpk_net_client_busy(const struct wpk_net_client *client, int slot);
 
 /* The next slot whose request ended, which is free from then on; false: none. *err is WPK_OK,

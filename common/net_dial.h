@@ -9,7 +9,7 @@
 #include <nng/nng.h>
 
 /* Translate the library's error code; *diag gets its text and `url`. */
-WPK_MUST_CHECK wpk_err wpk_net_translate(int code, const char *url, struct wpk_diag *diag);
+wpk_err wpk_net_translate(int code, const char *url, struct wpk_diag *diag);
 
 bool wpk_net_is_local(const char *url);
 bool wpk_net_is_tls(const char *url);
@@ -17,11 +17,11 @@ bool wpk_net_is_tls(const char *url);
 /* Make a dialler for options->url, with the certificates that options->ca has now.
  *   owns    caller frees
  *   errors  as wpk_net_client_open */
-WPK_MUST_CHECK wpk_err wpk_net_dialer_make(const struct wpk_net_client_options *options,
-                                           nng_stream_dialer **out, struct wpk_diag *diag);
+wpk_err wpk_net_dialer_make(const struct wpk_net_client_options *options, nng_stream_dialer **out,
+                            struct wpk_diag *diag);
 /* Translate the code of a connection, or of a try to connect, that failed; *diag gets what to do
  * about it.   errors  those of wpk_net_client_loss */
-WPK_MUST_CHECK wpk_err wpk_net_explain(int code, const struct wpk_net_client_options *options,
-                                       struct wpk_diag *diag);
+wpk_err wpk_net_explain(int code, const struct wpk_net_client_options *options,
+                        struct wpk_diag *diag);
 
 #endif

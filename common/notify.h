@@ -35,8 +35,8 @@ struct wpk_notify {
 /*   owns    caller closes
  *   errors  WPK_EINVAL  not a socket's name, or not a number; WPK_ESYSTEM
  */
-WPK_MUST_CHECK wpk_err wpk_notify_open(const struct wpk_notify_environment *environment,
-                                       struct wpk_notify *out, struct wpk_diag *diag);
+wpk_err wpk_notify_open(const struct wpk_notify_environment *environment, struct wpk_notify *out,
+                        struct wpk_diag *diag);
 /* Accepts a zeroed struct, which was never opened. */
 void wpk_notify_close(struct wpk_notify *notify);
 
@@ -49,7 +49,7 @@ void wpk_notify_send(const struct wpk_notify *notify, const char *format, ...) W
  *   errors  WPK_EINVAL  more than `max`, not a number, or a descriptor that is not open
  */
 #define WPK_NOTIFY_FD_FIRST 3
-WPK_MUST_CHECK wpk_err wpk_notify_take_fds(const struct wpk_notify_environment *environment,
-                                           uint32_t max, uint32_t *count, struct wpk_diag *diag);
+wpk_err wpk_notify_take_fds(const struct wpk_notify_environment *environment, uint32_t max,
+                            uint32_t *count, struct wpk_diag *diag);
 
 #endif

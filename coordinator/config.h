@@ -86,23 +86,19 @@ void wpk_config_print_help(FILE *out);
  *   errors  WPK_EINVAL, WPK_EPARSE, WPK_ERANGE with the reason, and for a file with line and field;
  *           those of reading the file; WPK_ENOMEM
  */
-WPK_MUST_CHECK wpk_err wpk_config_parse(int argc, char **argv,
-                                        const struct wpk_config_environment *environment,
-                                        struct wpk_config *out, struct wpk_diag *diag);
+wpk_err wpk_config_parse(int argc, char **argv, const struct wpk_config_environment *environment,
+                         struct wpk_config *out, struct wpk_diag *diag);
 void wpk_config_fini(struct wpk_config *config);
 
 /* Check a listener of clients; of workers: its address, and TLS where it needs it.
  *
  *   errors  WPK_EINVAL  with the reason
  */
-WPK_MUST_CHECK wpk_err wpk_config_check_http(const struct wpk_config_listener *listener,
-                                             struct wpk_diag *diag);
-WPK_MUST_CHECK wpk_err wpk_config_check_workers(const struct wpk_config_listener *listener,
-                                                struct wpk_diag *diag);
+wpk_err wpk_config_check_http(const struct wpk_config_listener *listener, struct wpk_diag *diag);
+wpk_err wpk_config_check_workers(const struct wpk_config_listener *listener, struct wpk_diag *diag);
 
 /* Read the file `path` into `config`, over the values there; for wpk_config_parse(). */
-WPK_MUST_CHECK wpk_err wpk_config_read(const char *path, struct wpk_config *config,
-                                       struct wpk_diag *diag);
+wpk_err wpk_config_read(const char *path, struct wpk_config *config, struct wpk_diag *diag);
 
 /* The name in the file of the first field that differs and needs a restart; NULL: there is none. */
 const char *wpk_config_fixed_change(const struct wpk_config *now, const struct wpk_config *next);
@@ -110,6 +106,6 @@ const char *wpk_config_fixed_change(const struct wpk_config *now, const struct w
  *
  *   errors  WPK_ENOMEM
  */
-WPK_MUST_CHECK wpk_err wpk_config_keep_fixed(const struct wpk_config *now, struct wpk_config *next);
+wpk_err wpk_config_keep_fixed(const struct wpk_config *now, struct wpk_config *next);
 
 #endif

@@ -23,8 +23,7 @@ struct wpk_service_options {
  *                         later: all that was acknowledged is in it
  *           and those of opening the sockets
  */
-WPK_MUST_CHECK wpk_err wpk_service_run(const struct wpk_service_options *options,
-                                       struct wpk_diag *diag);
+wpk_err wpk_service_run(const struct wpk_service_options *options, struct wpk_diag *diag);
 
 /* Socket activation: sockets that the service manager has opened for wpkd. Clients can connect
  * while wpkd starts, and sockets may be at ports that only root can bind. A socket takes the place
@@ -39,7 +38,7 @@ WPK_MUST_CHECK wpk_err wpk_service_run(const struct wpk_service_options *options
  *   errors  WPK_EINVAL  `fd` is no listening stream socket, no listener has its address, or the
  *                       listener has a socket already
  */
-WPK_MUST_CHECK wpk_err wpk_activation_place(int fd, const struct wpk_config *config, int *fds,
-                                            struct wpk_diag *diag);
+wpk_err wpk_activation_place(int fd, const struct wpk_config *config, int *fds,
+                             struct wpk_diag *diag);
 
 #endif

@@ -63,14 +63,13 @@ void wpk_service_forget_owners(struct wpk_service *service, const struct wpk_con
 void wpk_service_measure(struct wpk_service *service);
 
 /* Take lock, store and sockets. Errors are those of wpk_service_run(). */
-WPK_MUST_CHECK wpk_err wpk_service_open(struct wpk_service *service, struct wpk_diag *diag);
+wpk_err wpk_service_open(struct wpk_service *service, struct wpk_diag *diag);
 /* Close all that is open, after a failed wpk_service_open() too. */
 void wpk_service_close(struct wpk_service *service);
 /* Give the sockets their certificates, peers and hosts of `next`. If a file cannot be read, no
  * socket changes. After that, only listening again can fail: then clients' ports may have changed,
  * and workers' not. */
-WPK_MUST_CHECK wpk_err wpk_service_reload_sockets(struct wpk_service *service,
-                                                  const struct wpk_config *next,
-                                                  struct wpk_diag *diag);
+wpk_err wpk_service_reload_sockets(struct wpk_service *service, const struct wpk_config *next,
+                                   struct wpk_diag *diag);
 
 #endif

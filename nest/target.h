@@ -15,19 +15,19 @@ extern "C" {
 /* Write the target of a device; `strict`: each floating operation rounds. */
 void wpk_target_print(const struct wpk_device *device, bool strict, char out[WPK_TARGET_MAX]);
 /* Write the same target with strict floating operations.   errors  WPK_ENOSPC */
-WPK_MUST_CHECK wpk_err wpk_target_make_strict(const char *target, char out[WPK_TARGET_MAX]);
+wpk_err wpk_target_make_strict(const char *target, char out[WPK_TARGET_MAX]);
 /* True if each floating operation rounds. */
 bool wpk_target_is_strict(const char *target);
 bool wpk_target_is_gpu(const char *target);
 /* Write the target as Halide spells it: a GPU's with the newest architecture that Halide knows and
  * the GPU has.
  *   errors  WPK_EUNSUPPORTED Halide knows no GPU as old */
-WPK_MUST_CHECK wpk_err wpk_target_spell(const char *target, char out[WPK_TARGET_MAX]);
+wpk_err wpk_target_spell(const char *target, char out[WPK_TARGET_MAX]);
 /* Set what a target needs: of a CPU the flags and vectors, of a GPU kind and capability. A
  * target that was written by hand may name other CPUs than wpk_target_print() does. */
 void wpk_target_read(const char *target, struct wpk_device *out);
 /* Copy the architecture of a GPU's target: "sm_90".   errors  WPK_EINVAL it is not a GPU's */
-WPK_MUST_CHECK wpk_err wpk_target_architecture(const char *target, char *out, size_t size);
+wpk_err wpk_target_architecture(const char *target, char *out, size_t size);
 
 #ifdef __cplusplus
 }

@@ -18,7 +18,7 @@
 /* Write the parts that are the same for every kernel. One call serves every later link in the
  * directory; other directories may hold hard links to the files.
  *   errors  as wpk_fs_write */
-WPK_MUST_CHECK wpk_err wpk_link_write_parts(const char *directory, struct wpk_diag *diag);
+wpk_err wpk_link_write_parts(const char *directory, struct wpk_diag *diag);
 
 /* The files that are linked. */
 enum wpk_link_kind {

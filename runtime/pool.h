@@ -30,7 +30,7 @@ typedef void (*wpk_pool_body)(void *user, int thread);
  *   owns    caller calls wpk_pool_free, while no loop runs
  *   errors  WPK_ENOMEM, WPK_ESYSTEM a thread could not be started
  */
-WPK_MUST_CHECK wpk_err wpk_pool_new(int thread_count, const int *cpus, struct wpk_pool **out);
+wpk_err wpk_pool_new(int thread_count, const int *cpus, struct wpk_pool **out);
 void wpk_pool_free(struct wpk_pool *pool);
 
 /* Run `body` on the caller and on every thread that starts before the caller's part is done. Return

@@ -123,21 +123,18 @@ bool wpk_api_job_ended(const struct wpk_api_job *job);
 
 /* Decode one job.
  *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE  not what openapi.yaml promises; WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_api_decode_job(const struct wpk_buf *body, struct wpk_arena *arena,
-                                          struct wpk_api_job *out, struct wpk_diag *diag);
+wpk_err wpk_api_decode_job(const struct wpk_buf *body, struct wpk_arena *arena,
+                           struct wpk_api_job *out, struct wpk_diag *diag);
 
 /* Decode lists: {"kernels": [...]}, {"jobs": [...]}, {"workers": [...]}.
  *   shape   *out [*count], in the arena
  *   errors  those of wpk_api_decode_job */
-WPK_MUST_CHECK wpk_err wpk_api_decode_kernels(const struct wpk_buf *body, struct wpk_arena *arena,
-                                              struct wpk_api_kernel **out, int *count,
-                                              struct wpk_diag *diag);
-WPK_MUST_CHECK wpk_err wpk_api_decode_jobs(const struct wpk_buf *body, struct wpk_arena *arena,
-                                           struct wpk_api_job **out, int *count,
-                                           struct wpk_diag *diag);
-WPK_MUST_CHECK wpk_err wpk_api_decode_workers(const struct wpk_buf *body, struct wpk_arena *arena,
-                                              struct wpk_api_worker **out, int *count,
-                                              struct wpk_diag *diag);
+wpk_err wpk_api_decode_kernels(const struct wpk_buf *body, struct wpk_arena *arena,
+                               struct wpk_api_kernel **out, int *count, struct wpk_diag *diag);
+wpk_err wpk_api_decode_jobs(const struct wpk_buf *body, struct wpk_arena *arena,
+                            struct wpk_api_job **out, int *count, struct wpk_diag *diag);
+wpk_err wpk_api_decode_workers(const struct wpk_buf *body, struct wpk_arena *arena,
+                               struct wpk_api_worker **out, int *count, struct wpk_diag *diag);
 
 /* Turn an answer that is not 2xx into a failure; `diag` gets the text of the problem document.
  *
@@ -145,7 +142,7 @@ WPK_MUST_CHECK wpk_err wpk_api_decode_workers(const struct wpk_buf *body, struct
  *   errors  WPK_OK for 2xx; WPK_EINVAL 400, 413, 415, 422; WPK_ENOENT 404; WPK_EACCES 401, 403;
  *           WPK_EBUSY 503; WPK_ENOSPC 429, 507; WPK_EIO anything else
  */
-WPK_MUST_CHECK wpk_err wpk_api_check(int status, const struct wpk_buf *body, struct wpk_diag *diag);
+wpk_err wpk_api_check(int status, const struct wpk_buf *body, struct wpk_diag *diag);
 
 /* The operator of this name; NULL: the job has none. */
 const struct wpk_api_op *wpk_api_job_op(const struct wpk_api_job *job, const char *name);

@@ -110,19 +110,18 @@ const char *wpk_choice_kind_name(enum wpk_choice_kind kind);
 /* One entry alone; a worker's record has a vendor's entry in this form.
  *   owns    decode: caller calls wpk_choice_entry_fini
  *   errors  as wpk_choice_encode and wpk_choice_decode */
-WPK_MUST_CHECK wpk_err wpk_choice_entry_encode(const struct wpk_choice_entry *entry,
-                                               struct wpk_buf *out);
-WPK_MUST_CHECK wpk_err wpk_choice_entry_decode(const char *text, size_t size,
-                                               struct wpk_choice_entry *out, struct wpk_diag *diag);
+wpk_err wpk_choice_entry_encode(const struct wpk_choice_entry *entry, struct wpk_buf *out);
+wpk_err wpk_choice_entry_decode(const char *text, size_t size, struct wpk_choice_entry *out,
+                                struct wpk_diag *diag);
 void wpk_choice_entry_fini(struct wpk_choice_entry *entry);
 
 /*   errors  WPK_ENOMEM, WPK_ENOSPC */
-WPK_MUST_CHECK wpk_err wpk_choice_encode(const struct wpk_choice *choice, struct wpk_buf *out);
+wpk_err wpk_choice_encode(const struct wpk_choice *choice, struct wpk_buf *out);
 /* Decode strictly: every field is required, others are refused. A file is a name without a slash.
  *   owns    caller calls wpk_choice_fini
  *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE with the field; WPK_EMISMATCH another version;
  *           WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_choice_decode(const char *text, size_t size, struct wpk_choice *out,
-                                         struct wpk_diag *diag);
+wpk_err wpk_choice_decode(const char *text, size_t size, struct wpk_choice *out,
+                          struct wpk_diag *diag);
 
 #endif

@@ -102,7 +102,7 @@ void wpk_cpu_flags_list(wpk_cpu_flags flags, char out[WPK_CPU_FLAGS_TEXT_MAX]);
 /* Print a set as text; wpk_cpu_flags_parse() inverts this. */
 void wpk_cpu_flags_print(wpk_cpu_flags flags, char out[WPK_CPU_FLAGS_TEXT_MAX]);
 /* Parse the text of a set.   errors  WPK_EPARSE */
-WPK_MUST_CHECK wpk_err wpk_cpu_flags_parse(const char *text, wpk_cpu_flags *out);
+wpk_err wpk_cpu_flags_parse(const char *text, wpk_cpu_flags *out);
 
 /* A set, a wpk_cpu_flags, as an array of names: for a row of schema/fields.h. */
 void wpk_cpu_flags_put(struct wpk_json_writer *writer, const char *key, const void *flags);

@@ -64,8 +64,8 @@ void wpk_device_make_plain(struct wpk_device *device);
  * multiprocessors. No kernel for it answers for another device: it is of a class of its own.
  *   errors  WPK_EINVAL no architecture: "sm_" and two or three digits; WPK_ERANGE the number is not
  *           in 1 ... WPK_DEVICE_SM_MAX */
-WPK_MUST_CHECK wpk_err wpk_device_emulate(const char *architecture, int sm_count,
-                                          struct wpk_device *out, struct wpk_diag *diag);
+wpk_err wpk_device_emulate(const char *architecture, int sm_count, struct wpk_device *out,
+                           struct wpk_diag *diag);
 bool wpk_device_is_cuda(const struct wpk_device *device);
 bool wpk_device_is_emulated(const struct wpk_device *device);
 
@@ -78,7 +78,7 @@ bool wpk_device_class_is_emulated(const char *text);
 /* Parse a device class; the fields that it does not give are 0, and a CPU has the flags of its
  * level. wpk_device_class() inverts this.
  *   errors  WPK_EPARSE */
-WPK_MUST_CHECK wpk_err wpk_device_of_class(const char *text, struct wpk_device *out);
+wpk_err wpk_device_of_class(const char *text, struct wpk_device *out);
 
 /* A device, a struct wpk_device, as an object (key NULL: the current item): for a row of
  * schema/fields.h. */

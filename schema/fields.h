@@ -192,8 +192,7 @@ void wpk_fields_fini(const struct wpk_field *table, void *object);
 
 /* Append a struct as a document.
  *   errors  WPK_ENOMEM, WPK_ENOSPC */
-WPK_MUST_CHECK wpk_err wpk_fields_encode(const struct wpk_field *table, const void *object,
-                                         struct wpk_buf *out);
+wpk_err wpk_fields_encode(const struct wpk_field *table, const void *object, struct wpk_buf *out);
 
 /* A text to decode; size_max in bytes, of the text. */
 struct wpk_fields_text {
@@ -206,8 +205,7 @@ struct wpk_fields_text {
 /* Decode a document. After a failure `object` is decoded in part.
  *   owns    caller calls wpk_fields_fini() if the table has owned texts, after a failure too
  *   errors  those of wpk_json_open() and the reader's */
-WPK_MUST_CHECK wpk_err wpk_fields_decode(const struct wpk_fields_text *from,
-                                         const struct wpk_field *table, void *object,
-                                         struct wpk_diag *diag);
+wpk_err wpk_fields_decode(const struct wpk_fields_text *from, const struct wpk_field *table,
+                          void *object, struct wpk_diag *diag);
 
 #endif

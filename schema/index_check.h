@@ -26,8 +26,7 @@ bool wpk_index_bound_fits(const struct wpk_index_bound *bound, int64_t count);
  *   shape   data: the tensor, of an integer type; the cells of another integer type than i64 are
  *           f64
  *   errors  WPK_ERANGE: `diag`, which may be NULL, has the name, the element and its value */
-WPK_MUST_CHECK wpk_err wpk_index_check(const char *name, enum wpk_dtype dtype, const void *data,
-                                       const struct wpk_index_bound *bound,
-                                       struct wpk_diag *diag);
+wpk_err wpk_index_check(const char *name, enum wpk_dtype dtype, const void *data,
+                        const struct wpk_index_bound *bound, struct wpk_diag *diag);
 
 #endif

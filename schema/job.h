@@ -127,7 +127,7 @@ void wpk_job_op_put(const struct wpk_job_op *op, struct wpk_json_writer *writer)
 
 const char *wpk_layouts_name(enum wpk_layouts layouts);
 /*   errors  WPK_ENOENT no such name */
-WPK_MUST_CHECK wpk_err wpk_layouts_parse(const char *text, enum wpk_layouts *out);
+wpk_err wpk_layouts_parse(const char *text, enum wpk_layouts *out);
 
 /* Decode and check a job.
  *
@@ -135,19 +135,18 @@ WPK_MUST_CHECK wpk_err wpk_layouts_parse(const char *text, enum wpk_layouts *out
  *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE with field, line and column; WPK_ENOMEM.
  *           A text longer than WPK_JOB_SIZE_MAX or nested deeper than 64 is WPK_ERANGE
  */
-WPK_MUST_CHECK wpk_err wpk_job_decode(const char *text, size_t size, struct wpk_job *out,
-                                      struct wpk_diag *diag);
+wpk_err wpk_job_decode(const char *text, size_t size, struct wpk_job *out, struct wpk_diag *diag);
 /* Fill in the defaults of a job without operators. */
 void wpk_job_init(struct wpk_job *job);
 void wpk_job_fini(struct wpk_job *job);
 
 /* Append the job as JSON; decode(encode(j)) equals j but for `source`.
  *   errors  WPK_ENOMEM, WPK_ENOSPC */
-WPK_MUST_CHECK wpk_err wpk_job_encode(const struct wpk_job *job, struct wpk_buf *out);
+wpk_err wpk_job_encode(const struct wpk_job *job, struct wpk_buf *out);
 
 /* Pin a gene, replacing an earlier pin of the same gene.
  *   errors  WPK_ENOSPC, WPK_ERANGE too long, WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_job_pin(struct wpk_job *job, const char *gene, const char *value);
+wpk_err wpk_job_pin(struct wpk_job *job, const char *gene, const char *value);
 
 /* Point `diag` into the file. On entry it names a place within operator `op`'s member `member`
  * ("op", "tensors", "tensors.X", "constants") or, where that is a string, within its text. On

@@ -43,14 +43,12 @@ struct wpk_kernel_manifest {
 };
 
 /*   errors  WPK_ENOMEM, WPK_ENOSPC */
-WPK_MUST_CHECK wpk_err wpk_kernel_manifest_encode(const struct wpk_kernel_manifest *manifest,
-                                                  struct wpk_buf *out);
+wpk_err wpk_kernel_manifest_encode(const struct wpk_kernel_manifest *manifest, struct wpk_buf *out);
 
 /* Decode a manifest. Unknown members are ignored, because a later wpkd may add some.
  *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE with the field; WPK_EMISMATCH another version;
  *           WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_kernel_manifest_decode(const char *text, size_t size,
-                                                  struct wpk_kernel_manifest *out,
-                                                  struct wpk_diag *diag);
+wpk_err wpk_kernel_manifest_decode(const char *text, size_t size, struct wpk_kernel_manifest *out,
+                                   struct wpk_diag *diag);
 
 #endif

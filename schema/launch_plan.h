@@ -81,27 +81,24 @@ struct wpk_launch_code {
 
 /* Add a parameter to the plan's last launch.
  *   errors  WPK_ENOSPC there are too many; the plan stays as it was */
-WPK_MUST_CHECK wpk_err wpk_launch_plan_add(struct wpk_launch_plan *plan,
-                                           struct wpk_launch_parameter parameter);
+wpk_err wpk_launch_plan_add(struct wpk_launch_plan *plan, struct wpk_launch_parameter parameter);
 
 /* Check that the addresses that launches take lie inside of the arguments.
  *   shape   bytes [count]: of the arguments that the kernel has, padding included
  *   errors  WPK_ERANGE with the launch; WPK_EMISMATCH another number of arguments */
-WPK_MUST_CHECK wpk_err wpk_launch_plan_check(const struct wpk_launch_plan *plan,
-                                             const size_t *bytes, int count, struct wpk_diag *diag);
+wpk_err wpk_launch_plan_check(const struct wpk_launch_plan *plan, const size_t *bytes, int count,
+                              struct wpk_diag *diag);
 
 /* Append the image: the plan's line, and the code.
  *   errors  WPK_ENOMEM, WPK_ENOSPC */
-WPK_MUST_CHECK wpk_err wpk_launch_plan_encode(const struct wpk_launch_plan *plan,
-                                              const struct wpk_launch_code *code,
-                                              struct wpk_buf *out);
+wpk_err wpk_launch_plan_encode(const struct wpk_launch_plan *plan,
+                               const struct wpk_launch_code *code, struct wpk_buf *out);
 
 /* Read the plan of an image strictly; *code points into `image`.
  *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE with the field; WPK_EMISMATCH another version;
  *           WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_launch_plan_decode(const char *image, size_t size,
-                                              struct wpk_launch_plan *out,
-                                              struct wpk_launch_code *code, struct wpk_diag *diag);
+wpk_err wpk_launch_plan_decode(const char *image, size_t size, struct wpk_launch_plan *out,
+                               struct wpk_launch_code *code, struct wpk_diag *diag);
 
 #ifdef __cplusplus
 }

@@ -232,7 +232,7 @@ void wpk_plain_candidate_print(uint32_t number, char out[WPK_PLAIN_CANDIDATE_SIZ
 
 /* Append the frame to `out`.
  *   errors  WPK_ENOMEM, WPK_ENOSPC larger than WPK_MESSAGE_SIZE_MAX */
-WPK_MUST_CHECK wpk_err wpk_message_encode(const struct wpk_message *message, struct wpk_buf *out);
+wpk_err wpk_message_encode(const struct wpk_message *message, struct wpk_buf *out);
 
 /* Decode a frame, which must outlive `out->bytes`.
  *
@@ -240,8 +240,8 @@ WPK_MUST_CHECK wpk_err wpk_message_encode(const struct wpk_message *message, str
  *   errors  WPK_EMISMATCH  another protocol version
  *           WPK_EPARSE, WPK_EINVAL, WPK_ERANGE, WPK_ENOMEM
  */
-WPK_MUST_CHECK wpk_err wpk_message_decode(const char *frame, size_t size, struct wpk_message *out,
-                                          struct wpk_diag *diag);
+wpk_err wpk_message_decode(const char *frame, size_t size, struct wpk_message *out,
+                           struct wpk_diag *diag);
 void wpk_message_fini(struct wpk_message *message);
 
 /* A trace of work items. wpkd and workers log the work items and results that pass between them, at

@@ -93,9 +93,9 @@ const char *wpk_model_plan_host_name(enum wpk_model_plan_host_op op);
 struct wpk_model_plan_host {
     enum wpk_model_plan_host_op op;
     int64_t before, extent, after; /* >= 1 */
-    int64_t count;    /* of what is wanted of each line, or of what is not 0; >= 1 */
-    bool is_smallest; /* the smallest elements instead */
-    int axis;         /* of a scatter, and how it joins */
+    int64_t count;                 /* of what is wanted of each line, or of what is not 0; >= 1 */
+    bool is_smallest;              /* the smallest elements instead */
+    int axis;                      /* of a scatter, and how it joins */
     enum wpk_scatter_reduction reduction;
 };
 
@@ -158,8 +158,7 @@ struct wpk_model_plan {
 void wpk_model_plan_fini(struct wpk_model_plan *plan);
 
 /* Append the file.   errors  WPK_ENOMEM, WPK_ENOSPC */
-WPK_MUST_CHECK wpk_err wpk_model_plan_encode(const struct wpk_model_plan *plan,
-                                             struct wpk_buf *out);
+wpk_err wpk_model_plan_encode(const struct wpk_model_plan *plan, struct wpk_buf *out);
 
 /* Read and check a plan. Every index, offset and size of an accepted plan is within its bounds.
  *
@@ -168,7 +167,7 @@ WPK_MUST_CHECK wpk_err wpk_model_plan_encode(const struct wpk_model_plan *plan,
  *   errors  WPK_ECORRUPT not a plan, cut short, changed, or inconsistent; WPK_EMISMATCH another
  *           version; WPK_ENOMEM
  */
-WPK_MUST_CHECK wpk_err wpk_model_plan_decode(const void *bytes, size_t size,
-                                             struct wpk_model_plan *out, struct wpk_diag *diag);
+wpk_err wpk_model_plan_decode(const void *bytes, size_t size, struct wpk_model_plan *out,
+                              struct wpk_diag *diag);
 
 #endif

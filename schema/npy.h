@@ -27,16 +27,15 @@ const char *wpk_npy_descr(enum wpk_dtype dtype);
 /* Read the header. The caller compares the number of elements with the type that it expects
  * (wpk_npy_check).
  *   errors  WPK_EPARSE  not a .npy file, or not one that NumPy would write */
-WPK_MUST_CHECK wpk_err wpk_npy_decode(const void *bytes, size_t size, struct wpk_npy *out,
-                                      struct wpk_diag *diag);
+wpk_err wpk_npy_decode(const void *bytes, size_t size, struct wpk_npy *out, struct wpk_diag *diag);
 
 /* Fill a tensor with the array, in C order and the tensor's type: any byte order, Fortran order,
  * and floats of another size are converted, and so are integers of a narrower type and bools.
  *   shape   out [extent...] row-major
  *   errors  WPK_EINVAL  another shape or type; `diag` names the expected and the found one;
  *           WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_npy_read(const struct wpk_npy *npy, const struct wpk_tensor_type *type,
-                                    void *out, struct wpk_diag *diag);
+wpk_err wpk_npy_read(const struct wpk_npy *npy, const struct wpk_tensor_type *type, void *out,
+                     struct wpk_diag *diag);
 
 /* Append a file with the tensor.   shape  data: [extent...] row-major */
 void wpk_npy_encode(const struct wpk_tensor_type *type, const void *data, struct wpk_buf *out);

@@ -112,7 +112,7 @@ struct wpk_record {
 void wpk_record_fini(struct wpk_record *record);
 const char *wpk_conditions_name(enum wpk_conditions conditions);
 /*   errors  WPK_ENOENT */
-WPK_MUST_CHECK wpk_err wpk_conditions_parse(const char *text, enum wpk_conditions *out);
+wpk_err wpk_conditions_parse(const char *text, enum wpk_conditions *out);
 const char *wpk_outcome_name(enum wpk_outcome outcome);
 /*   errors  WPK_ENOENT */
 wpk_err wpk_outcome_parse(const char *text, enum wpk_outcome *out);

@@ -36,8 +36,7 @@ int64_t wpk_scatter_updates(const struct wpk_scatter *scatter);
 
 /* Compute `out`, which may be x.   shape  see wpk_scatter_updates, which is not -1
  *   errors  WPK_ERANGE an index is out of its axis: `diag` has the element and its value */
-WPK_MUST_CHECK wpk_err wpk_scatter_run(const struct wpk_scatter *scatter, const void *x,
-                                       const void *indices, const void *updates, void *out,
-                                       struct wpk_diag *diag);
+wpk_err wpk_scatter_run(const struct wpk_scatter *scatter, const void *x, const void *indices,
+                        const void *updates, void *out, struct wpk_diag *diag);
 
 #endif

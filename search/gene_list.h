@@ -37,8 +37,8 @@ int wpk_gene_floor(const struct wpk_gene *gene, int64_t value);
  * into words; *rest is then that of the genes.
  *   owns    *layout is borrowed from the text
  *   errors  WPK_EMISMATCH another version; WPK_EPARSE */
-WPK_MUST_CHECK wpk_err wpk_candidate_read_head(const struct wpk_space *space, char **rest,
-                                               char algorithm[WPK_ALGORITHM_MAX],
-                                               const char **layout, struct wpk_diag *diag);
+wpk_err wpk_candidate_read_head(const struct wpk_space *space, char **rest,
+                                char algorithm[WPK_ALGORITHM_MAX], const char **layout,
+                                struct wpk_diag *diag);
 
 #endif

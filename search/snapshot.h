@@ -26,9 +26,8 @@ void wpk_snapshot_put_candidate(struct wpk_buf *out, const struct wpk_candidate 
  *
  *   owns    `text` and `space` are borrowed until wpk_snapshot_close
  *   errors  WPK_EMISMATCH a text of another version or another space */
-WPK_MUST_CHECK wpk_err wpk_snapshot_open(struct wpk_snapshot_reader *reader, const char *text,
-                                         const char *version, const struct wpk_space *space,
-                                         struct wpk_diag *diag);
+wpk_err wpk_snapshot_open(struct wpk_snapshot_reader *reader, const char *text, const char *version,
+                          const struct wpk_space *space, struct wpk_diag *diag);
 /* The next word, *length bytes inside the text, without a NUL; empty after a failure. */
 const char *wpk_snapshot_word(struct wpk_snapshot_reader *reader, size_t *length);
 /* A number of at most `max`; a larger one is a failure. */
@@ -38,7 +37,6 @@ void wpk_snapshot_rng(struct wpk_snapshot_reader *reader, struct wpk_rng *rng);
 /* A candidate whose variant and choices exist in the space; it may be illegal there. */
 void wpk_snapshot_candidate(struct wpk_snapshot_reader *reader, struct wpk_candidate *candidate);
 /* The first failure; WPK_EPARSE when words are left over. */
-WPK_MUST_CHECK wpk_err wpk_snapshot_close(struct wpk_snapshot_reader *reader,
-                                          struct wpk_diag *diag);
+wpk_err wpk_snapshot_close(struct wpk_snapshot_reader *reader, struct wpk_diag *diag);
 
 #endif

@@ -191,22 +191,22 @@ uint64_t wpk_space_key(const struct wpk_space *space, const struct wpk_candidate
  * nest, without lowering or building it. It takes some 10 us.
  *   shape   candidate: legal
  *   errors  WPK_ENOSPC a limit of nest/nest.h */
-WPK_MUST_CHECK wpk_err wpk_space_bound(const struct wpk_space *space,
-                                       const struct wpk_candidate *candidate, double *seconds);
+wpk_err wpk_space_bound(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                        double *seconds);
 /* The logarithm of these seconds, with which strategies begin to learn times. It is 0 on an
  * emulated device, where a time is the emulator's model's: a strategy that learnt what one model
  * leaves unexplained of another would search for candidates on which the two differ.
  *   errors  those of wpk_space_bound() */
-WPK_MUST_CHECK wpk_err wpk_space_predict(const struct wpk_space *space,
-                                         const struct wpk_candidate *candidate, double *out);
+wpk_err wpk_space_predict(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                          double *out);
 
 /* Fill `out` with what can be counted of the candidate's nest (feature.h), numbers of many
  * magnitudes as logarithms. The first one is the prediction; what the others are may change
  * with WPK_SPACE_VERSION.
  *   shape   out [WPK_FEATURES]; candidate: legal
  *   errors  WPK_ENOSPC a limit of nest/nest.h */
-WPK_MUST_CHECK wpk_err wpk_space_features(const struct wpk_space *space,
-                                          const struct wpk_candidate *candidate, double *out);
+wpk_err wpk_space_features(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                           double *out);
 
 /* Write a candidate as text, and read it back: decode(encode(c)) equals c. Another space's text can
  * be read if this space has its variant, genes and values. Decoding does not ask if c is legal.

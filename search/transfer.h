@@ -12,8 +12,8 @@
  *
  *   shape   out may be NULL
  *   errors  WPK_EMISMATCH the candidate does not fit, with the gene or the rule in `diag` */
-WPK_MUST_CHECK wpk_err wpk_space_fits(const struct wpk_space *space, const char *candidate,
-                                      struct wpk_candidate *out, struct wpk_diag *diag);
+wpk_err wpk_space_fits(const struct wpk_space *space, const char *candidate,
+                       struct wpk_candidate *out, struct wpk_diag *diag);
 
 /* Make a legal candidate of this space that is as near to the text of one of another shape as it
  * can be: of the same algorithm, and of the same layout if there is one. Of a size that is no
@@ -22,7 +22,7 @@ WPK_MUST_CHECK wpk_err wpk_space_fits(const struct wpk_space *space, const char 
  *
  *   errors  WPK_EMISMATCH another version, or no such algorithm, with the reason in `diag`;
  *           WPK_EEXHAUSTED no legal candidate was found; WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_space_adapt(const struct wpk_space *space, const char *candidate,
-                                       struct wpk_candidate *out, struct wpk_diag *diag);
+wpk_err wpk_space_adapt(const struct wpk_space *space, const char *candidate,
+                        struct wpk_candidate *out, struct wpk_diag *diag);
 
 #endif

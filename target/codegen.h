@@ -37,14 +37,13 @@ const struct wpk_codegen *wpk_codegen_find(const char *name);
 const struct wpk_codegen *wpk_codegen_of(const char *provider);
 /* Print the provider of what this machine builds by the back end.
  *   errors  those of `find` */
-WPK_MUST_CHECK wpk_err wpk_codegen_provider(const struct wpk_codegen *codegen,
-                                            char out[WPK_BACK_END_MAX], struct wpk_diag *diag);
+wpk_err wpk_codegen_provider(const struct wpk_codegen *codegen, char out[WPK_BACK_END_MAX],
+                             struct wpk_diag *diag);
 
 /* Copy the version of what compiles for it on this machine, "none" where that is missing.
  *   errors  WPK_ESYSTEM */
-WPK_MUST_CHECK wpk_err wpk_codegen_version(const struct wpk_codegen *codegen,
-                                           char out[WPK_CODEGEN_VERSION_MAX],
-                                           struct wpk_diag *diag);
+wpk_err wpk_codegen_version(const struct wpk_codegen *codegen, char out[WPK_CODEGEN_VERSION_MAX],
+                            struct wpk_diag *diag);
 
 /* Check the nest (nest/check.h), and that the schedule's back end accepts it, before anything is
  * compiled.

@@ -110,8 +110,8 @@ struct wpk_fixture {
 
 /* Add a worker with two cores and both roles; return its index. The caller may change its hello. */
 int wpk_fixture_worker(struct wpk_fixture *fixture, const char *name);
-/* Say hello; return the error of the answer, WPK_OK with a session. */
-wpk_err wpk_fixture_hello(struct wpk_fixture *fixture, int worker);
+/* Say hello; return the error of the answer, WPK_OK with a session. A test may ignore it. */
+int wpk_fixture_hello(struct wpk_fixture *fixture, int worker);
 /* Add a worker with these roles and say hello; return its index. */
 int wpk_fixture_join(struct wpk_fixture *fixture, const char *name, unsigned roles);
 /* Send the message with its session. */

@@ -84,14 +84,14 @@ void wpk_fixture_say(struct wpk_fixture *fixture, int worker, struct wpk_message
     fixture->say(fixture, worker, message);
 }
 
-wpk_err wpk_fixture_hello(struct wpk_fixture *fixture, int worker)
+int wpk_fixture_hello(struct wpk_fixture *fixture, int worker)
 {
     struct wpk_message message = {.kind = WPK_MESSAGE_HELLO,
                                   .hello = &fixture->workers[worker].hello};
     fixture->workers[worker].session = 0;
     wpk_fixture_say(fixture, worker, &message);
     WPK_ASSERT(fixture->workers[worker].answered);
-    return fixture->workers[worker].err;
+    return (int)fixture->workers[worker].err;
 }
 
 int wpk_fixture_join(struct wpk_fixture *fixture, const char *name, unsigned roles)

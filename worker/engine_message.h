@@ -120,8 +120,7 @@ wpk_err wpk_engine_message_send_result(struct wpk_channel *channel, uint64_t id,
 
 /* Read a message, which a child may have sent whose memory a candidate has damaged.
  *   errors  WPK_EPARSE */
-WPK_MUST_CHECK wpk_err wpk_engine_message_read(const struct wpk_buf *bytes,
-                                               struct wpk_engine_message *out);
+wpk_err wpk_engine_message_read(const struct wpk_buf *bytes, struct wpk_engine_message *out);
 /* Read the records of a RESULT.
  *   owns    caller calls wpk_record_fini on the *count first of out [max]
  *   errors  WPK_EPARSE and those of wpk_record_decode() */

@@ -62,7 +62,7 @@ int wpk_process_kill(struct wpk_process *process);
 
 /* Reap a child that ends or was killed. A process that a driver does not let go of may never end.
  *   errors  WPK_ETIMEDOUT it is still there after `limit_ns` */
-WPK_MUST_CHECK wpk_err wpk_process_reap(pid_t pid, uint64_t limit_ns, int *status);
+wpk_err wpk_process_reap(pid_t pid, uint64_t limit_ns, int *status);
 
 #define WPK_PROCESS_END_SIZE 48
 /* Describe a status of waitpid: "died by SIGSEGV", "exited with code 3". */
@@ -70,8 +70,7 @@ void wpk_process_describe_end(int status, char out[WPK_PROCESS_END_SIZE]);
 
 /* In a started program: log in the program's name, at the level and in the format that its parent
  * gave it.   errors  WPK_EINVAL */
-WPK_MUST_CHECK wpk_err wpk_process_init_log(const char *program, const char *level,
-                                            const char *format);
+wpk_err wpk_process_init_log(const char *program, const char *level, const char *format);
 
 /* The resources that a forked child may use. */
 struct wpk_child_limits {

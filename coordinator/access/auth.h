@@ -49,7 +49,7 @@ bool wpk_identity_may(const struct wpk_identity *identity, enum wpk_auth_role ro
  *
  *   errors  WPK_EPARSE  an unknown name
  */
-WPK_MUST_CHECK wpk_err wpk_roles_parse(const char *text, unsigned *out, struct wpk_diag *diag);
+wpk_err wpk_roles_parse(const char *text, unsigned *out, struct wpk_diag *diag);
 void wpk_roles_print(unsigned roles, char out[WPK_ROLES_TEXT_SIZE]);
 
 struct wpk_auth_token {
@@ -66,7 +66,7 @@ struct wpk_auth_token {
  *   owns    caller frees
  *   errors  WPK_ENOMEM
  */
-WPK_MUST_CHECK wpk_err wpk_auth_new(struct wpk_auth **out);
+wpk_err wpk_auth_new(struct wpk_auth **out);
 void wpk_auth_free(struct wpk_auth *auth);
 
 /* Replace the table; on failure the old one stays. From any thread.
@@ -74,8 +74,7 @@ void wpk_auth_free(struct wpk_auth *auth);
  *   owns    copies `tokens`
  *   errors  WPK_ENOMEM; WPK_ENOSPC more than WPK_AUTH_TOKENS_MAX; WPK_EEXIST a hash twice
  */
-WPK_MUST_CHECK wpk_err wpk_auth_set(struct wpk_auth *auth, const struct wpk_auth_token *tokens,
-                                    uint32_t count);
+wpk_err wpk_auth_set(struct wpk_auth *auth, const struct wpk_auth_token *tokens, uint32_t count);
 
 /* Find the owner of a secret. From any thread. Sets all of `out` but its peer; `diag` gets a reason
  * that the client may be told.
@@ -83,8 +82,8 @@ WPK_MUST_CHECK wpk_err wpk_auth_set(struct wpk_auth *auth, const struct wpk_auth
  *   unit    wall_ns: ns since 1970, against expiry
  *   errors  WPK_EACCES  unknown, expired or revoked
  */
-WPK_MUST_CHECK wpk_err wpk_auth_check(struct wpk_auth *auth, const char *secret, uint64_t wall_ns,
-                                      struct wpk_identity *out, struct wpk_diag *diag);
+wpk_err wpk_auth_check(struct wpk_auth *auth, const char *secret, uint64_t wall_ns,
+                       struct wpk_identity *out, struct wpk_diag *diag);
 
 /* NULL while the token with this hash is valid; else the reason, a static text that the client may
  * be told. From any thread. */
@@ -103,8 +102,8 @@ const char *wpk_auth_fault(struct wpk_auth *auth, const uint8_t hash[WPK_SHA256_
  *
  *   errors  WPK_EACCES  as wpk_auth_check(), or the token may not read
  */
-WPK_MUST_CHECK wpk_err wpk_auth_sign_in(struct wpk_auth *auth, const char *secret, uint64_t wall_ns,
-                                        char cookie[WPK_COOKIE_SIZE], struct wpk_diag *diag);
+wpk_err wpk_auth_sign_in(struct wpk_auth *auth, const char *secret, uint64_t wall_ns,
+                         char cookie[WPK_COOKIE_SIZE], struct wpk_diag *diag);
 /* Find the owner of a cookie, by the value of a Cookie header. From any thread. Sets all of `out`
  * but its peer. False: no cookie of ours, or its time or its token has ended. */
 WPK_MUST_CHECK bool wpk_auth_check_cookie(struct wpk_auth *auth, const char *header,
@@ -119,8 +118,8 @@ WPK_MUST_CHECK bool wpk_auth_check_cookie(struct wpk_auth *auth, const char *hea
  *
  *   errors  WPK_EACCES
  */
-WPK_MUST_CHECK wpk_err wpk_worker_auth_check(struct wpk_auth *auth, const struct wpk_hello *hello,
-                                             uint64_t wall_ns, struct wpk_identity *identity,
-                                             struct wpk_diag *diag);
+wpk_err wpk_worker_auth_check(struct wpk_auth *auth, const struct wpk_hello *hello,
+                              uint64_t wall_ns, struct wpk_identity *identity,
+                              struct wpk_diag *diag);
 
 #endif

@@ -47,7 +47,6 @@ void wpk_change_put_audit(struct wpk_executor *executor, const struct wpk_audit 
 
 /* Fill `auth` with the tokens of the store, at the start.
  *   errors  WPK_ENOMEM, WPK_ENOSPC; those of the store */
-WPK_MUST_CHECK wpk_err wpk_api_tokens_load(struct wpk_store *store, struct wpk_auth *auth,
-                                           struct wpk_diag *diag);
+wpk_err wpk_api_tokens_load(struct wpk_store *store, struct wpk_auth *auth, struct wpk_diag *diag);
 
 #endif

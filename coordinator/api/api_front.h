@@ -20,8 +20,7 @@ struct wpk_api_front_options {
 
 /*   owns    caller frees, after the server and before the index
  *   errors  WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_api_front_new(const struct wpk_api_front_options *options,
-                                         struct wpk_api_front **out);
+wpk_err wpk_api_front_new(const struct wpk_api_front_options *options, struct wpk_api_front **out);
 void wpk_api_front_free(struct wpk_api_front *front);
 
 const struct wpk_api_front_options *wpk_api_front_options(const struct wpk_api_front *front);

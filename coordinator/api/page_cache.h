@@ -14,7 +14,7 @@ struct wpk_page_cache;
 
 /*   owns    caller frees
  *   errors  WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_page_cache_new(struct wpk_page_cache **out);
+wpk_err wpk_page_cache_new(struct wpk_page_cache **out);
 void wpk_page_cache_free(struct wpk_page_cache *cache);
 
 /* Answer with the page of this request if it was rendered a moment ago. */

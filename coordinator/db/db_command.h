@@ -37,23 +37,23 @@ void wpk_db_found(struct wpk_db_report *report, const char *format, ...) WPK_PRI
 
 /* Check everything: pages, references, the bytes of every artifact and manifest.
  *   errors  WPK_ECORRUPT findings, which are in the report; WPK_ENOENT no history */
-WPK_MUST_CHECK wpk_err wpk_db_check(const struct wpk_db_options *options,
-                                    struct wpk_db_report *report, struct wpk_diag *diag);
+wpk_err wpk_db_check(const struct wpk_db_options *options, struct wpk_db_report *report,
+                     struct wpk_diag *diag);
 /* Copy the history as of now into `file`, a new directory; all of it or nothing. */
-WPK_MUST_CHECK wpk_err wpk_db_back_up(const struct wpk_db_options *options,
-                                      struct wpk_db_report *report, struct wpk_diag *diag);
+wpk_err wpk_db_back_up(const struct wpk_db_options *options, struct wpk_db_report *report,
+                       struct wpk_diag *diag);
 /* Replace the history by the backup `file`; the old history is set aside. */
-WPK_MUST_CHECK wpk_err wpk_db_restore(const struct wpk_db_options *options,
-                                      struct wpk_db_report *report, struct wpk_diag *diag);
+wpk_err wpk_db_restore(const struct wpk_db_options *options, struct wpk_db_report *report,
+                       struct wpk_diag *diag);
 /* Forget data older than `older_than_days`, except the best. */
-WPK_MUST_CHECK wpk_err wpk_db_prune(const struct wpk_db_options *options,
-                                    struct wpk_db_report *report, struct wpk_diag *diag);
+wpk_err wpk_db_prune(const struct wpk_db_options *options, struct wpk_db_report *report,
+                     struct wpk_diag *diag);
 /* Export problems, trials and served kernels with their artifacts to `file`; import them from a
  * file of another installation. */
-WPK_MUST_CHECK wpk_err wpk_db_export(const struct wpk_db_options *options,
-                                     struct wpk_db_report *report, struct wpk_diag *diag);
-WPK_MUST_CHECK wpk_err wpk_db_import(const struct wpk_db_options *options,
-                                     struct wpk_db_report *report, struct wpk_diag *diag);
+wpk_err wpk_db_export(const struct wpk_db_options *options, struct wpk_db_report *report,
+                      struct wpk_diag *diag);
+wpk_err wpk_db_import(const struct wpk_db_options *options, struct wpk_db_report *report,
+                      struct wpk_diag *diag);
 
 /* Commands on a whole data directory: `wpkd --db COMMAND`, which `wpkctl db`, `export` and `import`
  * run. */
@@ -69,22 +69,22 @@ bool wpk_db_exists(const char *directory, const char *name);
 
 /* Copy the file `name` from one directory to another, durably.
  *   errors  WPK_ENOENT; WPK_ERANGE larger than size_max; those of wpk_fs_read and wpk_fs_write */
-WPK_MUST_CHECK wpk_err wpk_db_copy_file(const char *from, const char *to, const char *name,
-                                        size_t size_max, unsigned mode, struct wpk_diag *diag);
+wpk_err wpk_db_copy_file(const char *from, const char *to, const char *name, size_t size_max,
+                         unsigned mode, struct wpk_diag *diag);
 
 /* Copy every artifact that `to` lacks, and add their number to *count. A damaged or vanishing one
  * is skipped; a check of the copy finds that it is missing. */
-WPK_MUST_CHECK wpk_err wpk_db_copy_artifacts(const char *from, const char *to, int64_t *count,
-                                             struct wpk_diag *diag);
+wpk_err wpk_db_copy_artifacts(const char *from, const char *to, int64_t *count,
+                              struct wpk_diag *diag);
 
 /* Run by root on another user's data directory, give root's files in it to the directory's owner.
  * The owner may be hostile and change the directory meanwhile, so a file with other hard links is
  * not given. Does nothing for other users.
  *   errors  WPK_EACCES, WPK_EIO */
-WPK_MUST_CHECK wpk_err wpk_db_give_to_owner(const char *data_dir, struct wpk_diag *diag);
+wpk_err wpk_db_give_to_owner(const char *data_dir, struct wpk_diag *diag);
 
 /* Rename within a directory, durably. A missing file is no error. */
-WPK_MUST_CHECK wpk_err wpk_db_rename(const char *directory, const char *name, const char *to,
-                                     struct wpk_diag *diag);
+wpk_err wpk_db_rename(const char *directory, const char *name, const char *to,
+                      struct wpk_diag *diag);
 
 #endif

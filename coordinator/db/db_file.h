@@ -19,17 +19,16 @@
 /* Make an empty file under /var/tmp, which only this user can open.
  *   owns    the caller removes it
  *   errors  WPK_ENOSPC, WPK_EACCES, WPK_EIO */
-WPK_MUST_CHECK wpk_err wpk_db_make_temporary(char path[WPK_DB_TEMPORARY_SIZE],
-                                             struct wpk_diag *diag);
+wpk_err wpk_db_make_temporary(char path[WPK_DB_TEMPORARY_SIZE], struct wpk_diag *diag);
 /* Copy the content of a file or stream into the file `to` or a stream; "-" is standard input or
  * standard output.
  *   errors  WPK_EINVAL there is no such file; those of its opening, reading and writing */
-WPK_MUST_CHECK wpk_err wpk_db_copy_stream(const char *from, const char *to, struct wpk_diag *diag);
+wpk_err wpk_db_copy_stream(const char *from, const char *to, struct wpk_diag *diag);
 
 /* Append the seal, and sync the file. */
-WPK_MUST_CHECK wpk_err wpk_db_seal(const char *path, struct wpk_diag *diag);
+wpk_err wpk_db_seal(const char *path, struct wpk_diag *diag);
 /* Check the seal, and cut it off.
  *   errors  WPK_EINVAL no export, or cut off; WPK_ECORRUPT its bytes were changed */
-WPK_MUST_CHECK wpk_err wpk_db_unseal(const char *path, struct wpk_diag *diag);
+wpk_err wpk_db_unseal(const char *path, struct wpk_diag *diag);
 
 #endif

@@ -82,8 +82,8 @@ struct wpk_executor_options {
  *   owns    caller frees
  *   errors  WPK_ENOMEM, WPK_ESYSTEM; those of reading the store
  */
-WPK_MUST_CHECK wpk_err wpk_executor_new(const struct wpk_executor_options *options,
-                                        struct wpk_executor **out, struct wpk_diag *diag);
+wpk_err wpk_executor_new(const struct wpk_executor_options *options, struct wpk_executor **out,
+                         struct wpk_diag *diag);
 void wpk_executor_free(struct wpk_executor *executor);
 
 /* Change the options artifact_bytes_max and artifacts_per_problem. */
@@ -128,7 +128,7 @@ void wpk_executor_recheck_workers(struct wpk_executor *executor);
  *
  *   errors  as wpk_executor_degraded()
  */
-WPK_MUST_CHECK wpk_err wpk_executor_commit(struct wpk_executor *executor, struct wpk_diag *diag);
+wpk_err wpk_executor_commit(struct wpk_executor *executor, struct wpk_diag *diag);
 /* After a wake: release the output of durable batches, and step what the threads answered. A commit
  * has to follow. */
 void wpk_executor_poll(struct wpk_executor *executor);

@@ -165,9 +165,8 @@ void wpk_executor_end_files(struct wpk_executor *executor);
 /* Remove from results the names of artifacts that the store does not have: they could never be
  * served. Called before the step, so that state and store agree.
  *   errors  those of reading the store */
-WPK_MUST_CHECK wpk_err wpk_executor_forget_absent(struct wpk_executor *executor,
-                                                  struct wpk_message *message,
-                                                  struct wpk_diag *diag);
+wpk_err wpk_executor_forget_absent(struct wpk_executor *executor, struct wpk_message *message,
+                                   struct wpk_diag *diag);
 
 /* ---- executor_quota.c */
 
@@ -179,11 +178,9 @@ void wpk_executor_prune(struct wpk_executor *executor);
 /* ---- executor_restore.c */
 
 /* Replace the coordinator, if any, by one as the store has it, whose jobs are still unread. */
-WPK_MUST_CHECK wpk_err wpk_executor_begin_restore(struct wpk_executor *executor,
-                                                  struct wpk_diag *diag);
+wpk_err wpk_executor_begin_restore(struct wpk_executor *executor, struct wpk_diag *diag);
 /* Restore some of the unread jobs, a slice that does not keep the loop for long. */
-WPK_MUST_CHECK wpk_err wpk_executor_restore_some(struct wpk_executor *executor,
-                                                 struct wpk_diag *diag);
+wpk_err wpk_executor_restore_some(struct wpk_executor *executor, struct wpk_diag *diag);
 /* True if no job is unread. */
 bool wpk_executor_is_restored(const struct wpk_executor *executor);
 

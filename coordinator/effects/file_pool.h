@@ -51,8 +51,8 @@ struct wpk_file_pool_options {
 /*   owns    caller closes, then frees
  *   errors  WPK_ENOMEM, WPK_ESYSTEM
  */
-WPK_MUST_CHECK wpk_err wpk_file_pool_open(const struct wpk_file_pool_options *options,
-                                          struct wpk_file_pool **out, struct wpk_diag *diag);
+wpk_err wpk_file_pool_open(const struct wpk_file_pool_options *options, struct wpk_file_pool **out,
+                           struct wpk_diag *diag);
 /* Finish tasks at work; end all others with WPK_ECLOSED. Tasks can still be taken. */
 void wpk_file_pool_close(struct wpk_file_pool *pool);
 /* Free the pool. All tasks must have been taken. */

@@ -29,9 +29,9 @@ struct wpk_search_spec {
  *           WPK_ENOENT no such strategy, gene or value; WPK_EUNSUPPORTED, WPK_EINVAL no space;
  *           WPK_ENOMEM; with the reason in `diag`
  */
-WPK_MUST_CHECK wpk_err wpk_search_actor_new(const struct wpk_search_spec *spec,
-                                            const struct wpk_history_log *log, uint32_t told_count,
-                                            struct wpk_search_actor **out, struct wpk_diag *diag);
+wpk_err wpk_search_actor_new(const struct wpk_search_spec *spec, const struct wpk_history_log *log,
+                             uint32_t told_count, struct wpk_search_actor **out,
+                             struct wpk_diag *diag);
 void wpk_search_actor_free(struct wpk_search_actor *actor);
 
 double wpk_search_actor_size_log2(const struct wpk_search_actor *actor);
@@ -41,8 +41,8 @@ double wpk_search_actor_size_log2(const struct wpk_search_actor *actor);
  *   shape   texts [count]; the first *filled are set; 0 of them: the strategy is to be told first
  *   errors  WPK_EEXHAUSTED; WPK_ENOMEM the actor is as before
  */
-WPK_MUST_CHECK wpk_err wpk_search_actor_ask(struct wpk_search_actor *actor, uint32_t count,
-                                            char **texts, uint32_t *filled);
+wpk_err wpk_search_actor_ask(struct wpk_search_actor *actor, uint32_t count, char **texts,
+                             uint32_t *filled);
 /* Tell the result of the ask with this number, which follows the last one told. */
 void wpk_search_actor_tell(struct wpk_search_actor *actor, uint32_t number,
                            const struct wpk_work_item *item);

@@ -41,8 +41,8 @@ struct wpk_search_answer {
 /*   owns    caller frees
  *   errors  WPK_ENOMEM, WPK_ESYSTEM; what opening a reader says
  */
-WPK_MUST_CHECK wpk_err wpk_search_pool_new(const struct wpk_search_pool_options *options,
-                                           struct wpk_search_pool **out, struct wpk_diag *diag);
+wpk_err wpk_search_pool_new(const struct wpk_search_pool_options *options,
+                            struct wpk_search_pool **out, struct wpk_diag *diag);
 void wpk_search_pool_free(struct wpk_search_pool *pool);
 
 /* Ask the search's strategy for `count` candidates. `search` is not kept. */

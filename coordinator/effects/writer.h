@@ -35,8 +35,8 @@ struct wpk_writer_options {
 /*   owns    caller closes
  *   errors  WPK_ENOMEM, WPK_ESYSTEM
  */
-WPK_MUST_CHECK wpk_err wpk_writer_open(const struct wpk_writer_options *options,
-                                       struct wpk_writer **out, struct wpk_diag *diag);
+wpk_err wpk_writer_open(const struct wpk_writer_options *options, struct wpk_writer **out,
+                        struct wpk_diag *diag);
 /* Write the batches that wait, and end the thread. Batches can be taken until wpk_writer_free(). */
 void wpk_writer_close(struct wpk_writer *writer);
 void wpk_writer_free(struct wpk_writer *writer);

@@ -134,8 +134,8 @@ struct wpk_http_options {
  *           WPK_EUNSUPPORTED a libmicrohttpd that fails wpk_http_daemon_check(); WPK_ENOMEM,
  *           WPK_ESYSTEM
  */
-WPK_MUST_CHECK wpk_err wpk_http_server_open(const struct wpk_http_options *options,
-                                            struct wpk_http_server **out, struct wpk_diag *diag);
+wpk_err wpk_http_server_open(const struct wpk_http_options *options, struct wpk_http_server **out,
+                             struct wpk_diag *diag);
 /* Close the server; requests that were not answered get 503. Accepts NULL. */
 void wpk_http_server_close(struct wpk_http_server *server);
 
@@ -145,17 +145,15 @@ void wpk_http_server_close(struct wpk_http_server *server);
  *   errors  WPK_ENOENT, WPK_EPARSE  certificate or key; WPK_EINVAL other listeners; WPK_EBUSY too
  *           many connections still have older certificates; WPK_ERANGE, WPK_ENOMEM, WPK_ESYSTEM
  */
-WPK_MUST_CHECK wpk_err wpk_http_server_reload(struct wpk_http_server *server,
-                                              const struct wpk_http_options *options,
-                                              struct wpk_diag *diag);
+wpk_err wpk_http_server_reload(struct wpk_http_server *server,
+                               const struct wpk_http_options *options, struct wpk_diag *diag);
 
 /* Check that these PEM files hold a certificate and its key. For the workers' port: NNG accepts any
  * two files, and then fails each handshake.
  *
  *   errors  WPK_ENOENT, WPK_EPARSE with what is wrong; WPK_ERANGE, WPK_ENOMEM, WPK_ESYSTEM
  */
-WPK_MUST_CHECK wpk_err wpk_http_check_certificate(const char *certificate, const char *key,
-                                                  struct wpk_diag *diag);
+wpk_err wpk_http_check_certificate(const char *certificate, const char *key, struct wpk_diag *diag);
 
 /* The port of a listener; 0 when it is a Unix socket. */
 uint16_t wpk_http_server_port(const struct wpk_http_server *server, uint32_t listener);

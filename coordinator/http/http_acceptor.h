@@ -35,8 +35,8 @@ struct wpk_http_listener {
  *   errors  WPK_EINVAL not an address, or a file at the path; WPK_EBUSY in use; WPK_EACCES;
  *           WPK_ERANGE path too long; WPK_ESYSTEM
  */
-WPK_MUST_CHECK wpk_err wpk_http_listener_open(const char *address, unsigned mode,
-                                              struct wpk_http_listener *out, struct wpk_diag *diag);
+wpk_err wpk_http_listener_open(const char *address, unsigned mode, struct wpk_http_listener *out,
+                               struct wpk_diag *diag);
 
 /* Take a listening socket from a supervisor. The path of the socket belongs to the supervisor and
  * is not removed on close.
@@ -44,8 +44,7 @@ WPK_MUST_CHECK wpk_err wpk_http_listener_open(const char *address, unsigned mode
  *   owns    `fd`, on success
  *   errors  WPK_EINVAL  not a listening socket, or of another family
  */
-WPK_MUST_CHECK wpk_err wpk_http_listener_adopt(int fd, struct wpk_http_listener *out,
-                                               struct wpk_diag *diag);
+wpk_err wpk_http_listener_adopt(int fd, struct wpk_http_listener *out, struct wpk_diag *diag);
 void wpk_http_listener_close(struct wpk_http_listener *listener);
 
 #define WPK_HTTP_DESCRIPTORS_MAX 65536   /* a connection needs a descriptor below this */
@@ -82,9 +81,8 @@ struct wpk_http_acceptor_options {
 /*   owns    caller closes
  *   errors  WPK_ENOMEM, WPK_ESYSTEM
  */
-WPK_MUST_CHECK wpk_err wpk_http_acceptor_open(const struct wpk_http_acceptor_options *options,
-                                              struct wpk_http_acceptor **out,
-                                              struct wpk_diag *diag);
+wpk_err wpk_http_acceptor_open(const struct wpk_http_acceptor_options *options,
+                               struct wpk_http_acceptor **out, struct wpk_diag *diag);
 /* End the thread. Accepts NULL. */
 void wpk_http_acceptor_close(struct wpk_http_acceptor *acceptor);
 

@@ -129,8 +129,7 @@ extern const struct wpk_http_response wpk_http_ending;
 
 /* Start the threads for large requests.
  *   errors  WPK_ESYSTEM; some threads may run then */
-WPK_MUST_CHECK wpk_err wpk_http_readers_start(struct wpk_http_readers *readers,
-                                              struct wpk_diag *diag);
+wpk_err wpk_http_readers_start(struct wpk_http_readers *readers, struct wpk_diag *diag);
 /* Finish requests that are being served, answer others with wpk_http_ending, end the threads. */
 void wpk_http_readers_stop(struct wpk_http_readers *readers);
 /* Let a reader serve a whole request, suspended meanwhile; false when the server is closing. */
@@ -143,14 +142,13 @@ WPK_MUST_CHECK bool wpk_http_readers_take(struct wpk_http_readers *readers,
  *
  *   errors  WPK_EUNSUPPORTED  it accepts one: `diag` names the head, and advice; WPK_ESYSTEM
  */
-WPK_MUST_CHECK wpk_err wpk_http_daemon_check(struct wpk_diag *diag);
+wpk_err wpk_http_daemon_check(struct wpk_diag *diag);
 /* Start a daemon, whose own threads serve its connections. `certificate` and `key`: PEM, or NULL.
  *
  *   errors  WPK_EPARSE  not a certificate and its key; WPK_ESYSTEM
  */
-WPK_MUST_CHECK wpk_err wpk_http_daemon_start(struct wpk_http_server *server,
-                                             const char *certificate, const char *key,
-                                             struct MHD_Daemon **out, struct wpk_diag *diag);
+wpk_err wpk_http_daemon_start(struct wpk_http_server *server, const char *certificate,
+                              const char *key, struct MHD_Daemon **out, struct wpk_diag *diag);
 /* Stop a daemon and end its connections, none of which may be suspended. */
 void wpk_http_daemon_stop(struct MHD_Daemon *daemon);
 /* Give a daemon an admitted connection; false: the connection was closed. */

@@ -31,18 +31,17 @@ void wpk_http_policy_fini(struct wpk_http_policy *policy);
 
 /*   errors  WPK_ERANGE  too many names, or one that is too long; the old names stay
  */
-WPK_MUST_CHECK wpk_err wpk_http_policy_set_names(struct wpk_http_policy *policy,
-                                                 const char *const *names, uint32_t count,
-                                                 struct wpk_diag *diag);
+wpk_err wpk_http_policy_set_names(struct wpk_http_policy *policy, const char *const *names,
+                                  uint32_t count, struct wpk_diag *diag);
 
 /* Check that a listener has the tokens and the TLS that it needs.
  *
  *   errors  WPK_EINVAL
  */
-WPK_MUST_CHECK wpk_err wpk_http_policy_check_listener(const struct wpk_http_policy *policy,
-                                                      const struct wpk_http_listen *listen,
-                                                      const struct wpk_http_listener *listener,
-                                                      struct wpk_diag *diag);
+wpk_err wpk_http_policy_check_listener(const struct wpk_http_policy *policy,
+                                       const struct wpk_http_listen *listen,
+                                       const struct wpk_http_listener *listener,
+                                       struct wpk_diag *diag);
 
 /* True if a request on this listener may have this Host (NULL: absent). */
 bool wpk_http_policy_host_allowed(struct wpk_http_policy *policy,
@@ -54,10 +53,9 @@ bool wpk_http_policy_host_allowed(struct wpk_http_policy *policy,
  *
  *   errors  WPK_EACCES  with a reason that the client may be told
  */
-WPK_MUST_CHECK wpk_err wpk_http_policy_identify(struct wpk_http_policy *policy,
-                                                const char *authorization,
-                                                const struct wpk_identity *local, uint64_t wall_ns,
-                                                struct wpk_identity *out, struct wpk_diag *diag);
+wpk_err wpk_http_policy_identify(struct wpk_http_policy *policy, const char *authorization,
+                                 const struct wpk_identity *local, uint64_t wall_ns,
+                                 struct wpk_identity *out, struct wpk_diag *diag);
 
 /* True if the client has a valid cookie, and shows no token. */
 WPK_MUST_CHECK bool wpk_http_policy_has_cookie(struct wpk_http_policy *policy,

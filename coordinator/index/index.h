@@ -55,15 +55,14 @@ struct wpk_index_version {
 
 /*   owns    caller frees, after all versions were released
  *   errors  WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_index_new(struct wpk_index **out);
+wpk_err wpk_index_new(struct wpk_index **out);
 void wpk_index_free(struct wpk_index *index);
 /* The lookups that it could not answer (index/misses.h). */
 struct wpk_misses *wpk_index_misses(struct wpk_index *index);
 
 /* Read all served kernels and publish them: at the start, and after a failure of the store.
  *   errors  WPK_ENOMEM; those of the store */
-WPK_MUST_CHECK wpk_err wpk_index_load(struct wpk_index *index, struct wpk_store *store,
-                                      struct wpk_diag *diag);
+wpk_err wpk_index_load(struct wpk_index *index, struct wpk_store *store, struct wpk_diag *diag);
 
 /* Read what `problem_id` serves after the current batch. Publish the change once the batch is
  * durable, else discard it; changes are published in the order in which they were made.

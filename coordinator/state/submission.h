@@ -12,14 +12,14 @@
  *   errors  what wpk_job_decode and wpk_job_op_program say, with field, line and column;
  *           WPK_ENOENT no such strategy
  */
-WPK_MUST_CHECK wpk_err wpk_submission_decode(const char *text, size_t size,
-                                             struct wpk_job_entry **out, struct wpk_diag *diag);
+wpk_err wpk_submission_decode(const char *text, size_t size, struct wpk_job_entry **out,
+                              struct wpk_diag *diag);
 
 /* Make the entry of a job that is decoded.
  *   owns    as above
  *   errors  as above, but for those of wpk_job_decode */
-WPK_MUST_CHECK wpk_err wpk_submission_make(const struct wpk_job *job, struct wpk_job_entry **out,
-                                           struct wpk_diag *diag);
+wpk_err wpk_submission_make(const struct wpk_job *job, struct wpk_job_entry **out,
+                            struct wpk_diag *diag);
 
 /* The extents of an operator in whole form, as in struct wpk_fingerprint; "" where the operator is
  * not understood. */
@@ -42,8 +42,8 @@ struct wpk_op_identity {
  *   owns    caller calls wpk_op_identity_fini
  *   errors  WPK_ENOMEM; WPK_EINVAL, WPK_ERANGE the operator has no output, or is too large, with
  *           the reason in `diag` */
-WPK_MUST_CHECK wpk_err wpk_op_identity_of(const struct wpk_program *asked,
-                                          struct wpk_op_identity *out, struct wpk_diag *diag);
+wpk_err wpk_op_identity_of(const struct wpk_program *asked, struct wpk_op_identity *out,
+                           struct wpk_diag *diag);
 void wpk_op_identity_fini(struct wpk_op_identity *identity);
 
 #endif

@@ -23,11 +23,11 @@ void wpk_worker_free(struct wpk_worker *worker);
 
 const char *wpk_admin_state_name(enum wpk_admin_state state);
 /*   errors  WPK_ENOENT no such admin state */
-WPK_MUST_CHECK wpk_err wpk_admin_state_parse(const char *text, enum wpk_admin_state *out);
+wpk_err wpk_admin_state_parse(const char *text, enum wpk_admin_state *out);
 /* WPK_OK if WPK_EVENT_WORKER_SET can be carried out. `name`: a worker's, or its device's instance.
  *   errors  WPK_ENOENT no such worker; WPK_ENOSPC admin states of too many names are kept */
-WPK_MUST_CHECK wpk_err wpk_admin_state_check(const struct wpk_coordinator *coordinator,
-                                             const char *name, enum wpk_admin_state state);
+wpk_err wpk_admin_state_check(const struct wpk_coordinator *coordinator, const char *name,
+                              enum wpk_admin_state state);
 
 /* Steadiness: how often a worker's samples waited for a CPU (steadiness.c). */
 

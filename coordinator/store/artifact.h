@@ -11,19 +11,19 @@
  *   errors  WPK_ECORRUPT  the bytes do not have the hash `sha256`
  *           WPK_ENOSPC, WPK_EACCES, WPK_EIO
  */
-WPK_MUST_CHECK wpk_err wpk_artifact_put(const char *data_dir, const char *sha256, const void *bytes,
-                                        size_t size, struct wpk_diag *diag);
+wpk_err wpk_artifact_put(const char *data_dir, const char *sha256, const void *bytes, size_t size,
+                         struct wpk_diag *diag);
 
 /* Append the artifact to `out`, after checking its hash. A damaged file is counted.
  *
  *   errors  WPK_ENOENT; WPK_ECORRUPT the file was changed, and nothing is appended
  */
-WPK_MUST_CHECK wpk_err wpk_artifact_get(const char *data_dir, const char *sha256,
-                                        struct wpk_buf *out, struct wpk_diag *diag);
+wpk_err wpk_artifact_get(const char *data_dir, const char *sha256, struct wpk_buf *out,
+                         struct wpk_diag *diag);
 
 /* As wpk_artifact_get(), but count no damaged file: it is read again, or replaced. */
-WPK_MUST_CHECK wpk_err wpk_artifact_look(const char *data_dir, const char *sha256,
-                                         struct wpk_buf *out, struct wpk_diag *diag);
+wpk_err wpk_artifact_look(const char *data_dir, const char *sha256, struct wpk_buf *out,
+                          struct wpk_diag *diag);
 
 /* Remove the file, if there is one. */
 void wpk_artifact_remove(const char *data_dir, const char *sha256);

@@ -13,9 +13,8 @@ void wpk_document_job(struct wpk_json_writer *w, const struct wpk_coordinator *c
  * found.
  *   errors  WPK_ENOENT no such job; WPK_EBUSY a live job that the coordinator does not have yet;
  *           WPK_ENOMEM, WPK_ENOSPC */
-WPK_MUST_CHECK wpk_err wpk_document_job_whole(const struct wpk_coordinator *coordinator,
-                                              struct wpk_store *store, const char *id,
-                                              uint64_t now_ns, struct wpk_buf *out);
+wpk_err wpk_document_job_whole(const struct wpk_coordinator *coordinator, struct wpk_store *store,
+                               const char *id, uint64_t now_ns, struct wpk_buf *out);
 
 void wpk_document_worker(struct wpk_json_writer *w, const struct wpk_worker *worker,
                          uint64_t now_ns);
@@ -24,13 +23,12 @@ void wpk_document_worker(struct wpk_json_writer *w, const struct wpk_worker *wor
 
 /* Append the kernel that PUT_KERNEL stores, without the members id, name and from_history.
  *   errors  WPK_ENOMEM, WPK_ENOSPC */
-WPK_MUST_CHECK wpk_err wpk_document_kernel(struct wpk_store *store, const struct wpk_effect *effect,
-                                           struct wpk_buf *out);
+wpk_err wpk_document_kernel(struct wpk_store *store, const struct wpk_effect *effect,
+                            struct wpk_buf *out);
 
 /* Append a row of the table as text: its changing members, then those of its stored document.
  *   errors  WPK_ENOMEM, WPK_ENOSPC */
-WPK_MUST_CHECK wpk_err wpk_document_kernel_row(const struct wpk_kernel_row *row,
-                                               struct wpk_buf *out);
+wpk_err wpk_document_kernel_row(const struct wpk_kernel_row *row, struct wpk_buf *out);
 
 /* Put member "time_ns". */
 void wpk_document_put_time(struct wpk_json_writer *w, uint64_t median_ns, uint64_t min_ns,

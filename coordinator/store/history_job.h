@@ -54,9 +54,8 @@ WPK_MUST_CHECK bool wpk_history_op(struct wpk_store *store, uint64_t job_number,
 /* Get the number of a job, and the names of its operators, as texts in `arena`.
  *   shape   names [WPK_JOB_OPS_MAX]
  *   errors  WPK_ENOENT no such job; WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_history_op_names(struct wpk_store *store, const char *id,
-                                            struct wpk_arena *arena, const char **names,
-                                            uint32_t *count, uint64_t *number);
+wpk_err wpk_history_op_names(struct wpk_store *store, const char *id, struct wpk_arena *arena,
+                             const char **names, uint32_t *count, uint64_t *number);
 
 /* Read the state of a job; false when there is none. */
 WPK_MUST_CHECK bool wpk_history_job_state(struct wpk_store *store, const char *id,

@@ -20,11 +20,9 @@ struct wpk_sign; /* immutable once open; any thread may use it */
  *   owns    caller calls wpk_sign_close
  *   errors  WPK_EACCES the file is not readable, or other users can read it too
  *           WPK_ECORRUPT not a key; WPK_ENOSPC, WPK_EIO */
-WPK_MUST_CHECK wpk_err wpk_sign_open(const char *data_dir, struct wpk_sign **out,
-                                     struct wpk_diag *diag);
+wpk_err wpk_sign_open(const char *data_dir, struct wpk_sign **out, struct wpk_diag *diag);
 /* Read the key; WPK_ENOENT if there is none. */
-WPK_MUST_CHECK wpk_err wpk_sign_open_existing(const char *data_dir, struct wpk_sign **out,
-                                              struct wpk_diag *diag);
+wpk_err wpk_sign_open_existing(const char *data_dir, struct wpk_sign **out, struct wpk_diag *diag);
 void wpk_sign_close(struct wpk_sign *sign);
 
 /* True if the key was made now: kernels that the history has are signed by another one. */
@@ -40,9 +38,9 @@ void wpk_sign_text(const struct wpk_sign *sign, const void *text, size_t size,
  * both are empty then.
  *
  *   errors  WPK_ENOMEM, WPK_ENOSPC */
-WPK_MUST_CHECK wpk_err wpk_sign_kernel(const struct wpk_sign *sign, const struct wpk_effect *effect,
-                                       uint64_t wall_ns, struct wpk_buf *manifest,
-                                       char signature[WPK_SIGNATURE_HEX_SIZE]);
+wpk_err wpk_sign_kernel(const struct wpk_sign *sign, const struct wpk_effect *effect,
+                        uint64_t wall_ns, struct wpk_buf *manifest,
+                        char signature[WPK_SIGNATURE_HEX_SIZE]);
 
 /* Make both and store them with the kernel, in the batch that records it, which fails with them.
  * Does nothing without a key. */

@@ -34,16 +34,16 @@ struct wpk_store;
  *           WPK_EMISMATCH  written by another version of wpkd
  *           WPK_EACCES read-only, WPK_ENOSPC, WPK_EBUSY, WPK_EIO, WPK_ENOMEM
  */
-WPK_MUST_CHECK wpk_err wpk_store_open(const char *directory, const struct wpk_clock *clock,
-                                      struct wpk_store **out, struct wpk_diag *diag);
+wpk_err wpk_store_open(const char *directory, const struct wpk_clock *clock, struct wpk_store **out,
+                       struct wpk_diag *diag);
 /* Open the same database for reading, beside its writer. One thread uses it, and sees the last
  * commit at each query. Batches are a bug.
  *
  *   owns    caller closes
  *   errors  WPK_ENOENT no database yet; WPK_EMISMATCH another version; as wpk_store_open
  */
-WPK_MUST_CHECK wpk_err wpk_store_open_reader(const char *directory, const struct wpk_clock *clock,
-                                             struct wpk_store **out, struct wpk_diag *diag);
+wpk_err wpk_store_open_reader(const char *directory, const struct wpk_clock *clock,
+                              struct wpk_store **out, struct wpk_diag *diag);
 void wpk_store_close(struct wpk_store *store);
 
 /* The store's epoch, which grows by one with each open. */
@@ -51,7 +51,7 @@ int64_t wpk_store_epoch(const struct wpk_store *store);
 uint64_t wpk_store_wall_ns(const struct wpk_store *store);
 
 /* Test whether a batch can be made durable again: write 256 KiB, and remove them. */
-WPK_MUST_CHECK wpk_err wpk_store_probe(struct wpk_store *store, struct wpk_diag *diag);
+wpk_err wpk_store_probe(struct wpk_store *store, struct wpk_diag *diag);
 
 /* Compute trial.candidate_hash. */
 void wpk_store_hash(const char *provider, const char *candidate, uint8_t out[WPK_STORE_HASH_SIZE]);
@@ -60,7 +60,7 @@ void wpk_store_hash(const char *provider, const char *candidate, uint8_t out[WPK
 void wpk_store_begin(struct wpk_store *store);
 /* Make the batch durable, and forget its failure.
  *   errors  the first failure since begin; nothing of the batch is stored then */
-WPK_MUST_CHECK wpk_err wpk_store_commit(struct wpk_store *store, struct wpk_diag *diag);
+wpk_err wpk_store_commit(struct wpk_store *store, struct wpk_diag *diag);
 /* From now on commits leave the write-ahead log to checkpoint.c, and only count its pages. */
 void wpk_store_checkpoint_apart(struct wpk_store *store);
 uint32_t wpk_store_log_pages(const struct wpk_store *store);
@@ -107,19 +107,16 @@ const void *wpk_rows_bytes(const struct wpk_rows *rows, int column, size_t *size
 
 /* Read every page.
  *   errors  WPK_ECORRUPT, with the first finding */
-WPK_MUST_CHECK wpk_err wpk_store_check(struct wpk_store *store, struct wpk_diag *diag);
+wpk_err wpk_store_check(struct wpk_store *store, struct wpk_diag *diag);
 /* Copy the database as of now to `path`, replacing that file: a complete and durable database.
  *   errors  WPK_ENOSPC, WPK_EACCES, WPK_EIO */
-WPK_MUST_CHECK wpk_err wpk_store_back_up(struct wpk_store *store, const char *path,
-                                         struct wpk_diag *diag);
+wpk_err wpk_store_back_up(struct wpk_store *store, const char *path, struct wpk_diag *diag);
 /* Attach the database `path` as `given`: queries and statements read its tables, and functions in
  * its schema do not run. Ends with the store.   errors  WPK_EACCES, WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_store_attach_given(struct wpk_store *store, const char *path,
-                                              struct wpk_diag *diag);
+wpk_err wpk_store_attach_given(struct wpk_store *store, const char *path, struct wpk_diag *diag);
 /* Run statements outside of any batch. If they fail inside a transaction of their own, it is rolled
  * back. */
-WPK_MUST_CHECK wpk_err wpk_store_execute(struct wpk_store *store, const char *sql,
-                                         struct wpk_diag *diag);
+wpk_err wpk_store_execute(struct wpk_store *store, const char *sql, struct wpk_diag *diag);
 /* Limit the size of the database, as if the disk were full, for tests. 0: no limit. */
 void wpk_store_limit_pages(struct wpk_store *store, int page_count_max);
 
@@ -131,19 +128,19 @@ void wpk_store_limit_pages(struct wpk_store *store, int page_count_max);
  *   owns    the caller closes *fd, which releases the lock
  *   errors  WPK_EBUSY another process has it, with its pid in `diag`; WPK_EACCES, WPK_ENOSPC,
  *           WPK_EIO */
-WPK_MUST_CHECK wpk_err wpk_lock_take(const char *directory, int *fd, struct wpk_diag *diag);
+wpk_err wpk_lock_take(const char *directory, int *fd, struct wpk_diag *diag);
 
 /* Functions of store.c for opening a database whose tables may be missing. For store_open.c. */
 
 /* Open the file `path`, or create it unless `reader`; runs no statement.   owns  caller closes */
-WPK_MUST_CHECK wpk_err wpk_store_attach(const char *path, const struct wpk_clock *clock,
-                                        bool reader, struct wpk_store **out, struct wpk_diag *diag);
+wpk_err wpk_store_attach(const char *path, const struct wpk_clock *clock, bool reader,
+                         struct wpk_store **out, struct wpk_diag *diag);
 bool wpk_store_is_writable(const struct wpk_store *store);
 /* Read the first column of the first row.   errors  WPK_ENOENT no row */
-WPK_MUST_CHECK wpk_err wpk_store_read_int(struct wpk_store *store, const char *sql, int64_t *out,
-                                          struct wpk_diag *diag);
+wpk_err wpk_store_read_int(struct wpk_store *store, const char *sql, int64_t *out,
+                           struct wpk_diag *diag);
 /* Read the epoch that wpk_store_epoch() returns. */
-WPK_MUST_CHECK wpk_err wpk_store_read_epoch(struct wpk_store *store, struct wpk_diag *diag);
+wpk_err wpk_store_read_epoch(struct wpk_store *store, struct wpk_diag *diag);
 
 /* A thread copies the write-ahead log into the database, so that commits need not: a checkpoint is
  * thousands of pages, and a sync that takes long on a busy disk.
@@ -163,8 +160,8 @@ WPK_MUST_CHECK wpk_err wpk_store_read_epoch(struct wpk_store *store, struct wpk_
  *   owns    caller closes
  *   errors  WPK_ENOMEM, WPK_ESYSTEM, WPK_EIO
  */
-WPK_MUST_CHECK wpk_err wpk_checkpoint_open(const char *directory, struct wpk_checkpoint **out,
-                                           struct wpk_diag *diag);
+wpk_err wpk_checkpoint_open(const char *directory, struct wpk_checkpoint **out,
+                            struct wpk_diag *diag);
 void wpk_checkpoint_close(struct wpk_checkpoint *checkpoint);
 
 /* Called by the writer outside of a batch: its last commit has left `log_pages` in the log. */

@@ -13,12 +13,12 @@
  *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE, WPK_EUNSUPPORTED with field, line and column in
  *           the job's text; WPK_ENOMEM
  */
-WPK_MUST_CHECK wpk_err wpk_job_op_program(const struct wpk_job *job, int op,
-                                          struct wpk_program *out, struct wpk_diag *diag);
+wpk_err wpk_job_op_program(const struct wpk_job *job, int op, struct wpk_program *out,
+                           struct wpk_diag *diag);
 
 /* Check that every operator of the job has a program.
  *   errors  as above */
-WPK_MUST_CHECK wpk_err wpk_job_check(const struct wpk_job *job, struct wpk_diag *diag);
+wpk_err wpk_job_check(const struct wpk_job *job, struct wpk_diag *diag);
 
 /* Operators by name: {"type": "conv2d", …} becomes equations, and these become a program.
  *
@@ -31,7 +31,6 @@ WPK_MUST_CHECK wpk_err wpk_job_check(const struct wpk_job *job, struct wpk_diag 
  *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE with field, and line and column in `json`;
  *           WPK_ENOMEM, WPK_ENOSPC
  */
-WPK_MUST_CHECK wpk_err wpk_shorthand_expand(const char *json, struct wpk_program *out,
-                                            struct wpk_diag *diag);
+wpk_err wpk_shorthand_expand(const char *json, struct wpk_program *out, struct wpk_diag *diag);
 
 #endif

@@ -35,8 +35,8 @@ struct wpk_check {
  *           constants, then outputs
  *   errors  those of wpk_program_parse and wpk_reference_run_at; WPK_ECORRUPT a
  *           tensor that the operator does not have */
-WPK_MUST_CHECK wpk_err wpk_check(const char *op, const struct wpk_check_tensor *tensors,
-                                 int input_count, int output_count, struct wpk_accuracy accuracy,
-                                 int64_t points_max, struct wpk_check *out, struct wpk_diag *diag);
+wpk_err wpk_check(const char *op, const struct wpk_check_tensor *tensors, int input_count,
+                  int output_count, struct wpk_accuracy accuracy, int64_t points_max,
+                  struct wpk_check *out, struct wpk_diag *diag);
 
 #endif

@@ -72,8 +72,8 @@ wpk_err wpk_reference_points_within(const struct wpk_program *program, const int
  *
  *   shape   out->output [outputs->count], in the order of `outputs`
  *   errors  WPK_ENOMEM; WPK_EUNSUPPORTED */
-WPK_MUST_CHECK wpk_err wpk_selftest_make(const struct wpk_program *program, uint64_t seed,
-                                         const struct wpk_choice_list *outputs,
-                                         struct wpk_choice_test *out, struct wpk_diag *diag);
+wpk_err wpk_selftest_make(const struct wpk_program *program, uint64_t seed,
+                          const struct wpk_choice_list *outputs, struct wpk_choice_test *out,
+                          struct wpk_diag *diag);
 
 #endif

@@ -21,8 +21,8 @@ struct wpk_cuda_driver {
  *   owns    the process
  *   errors  WPK_ENOENT there is no such library, or no device; WPK_EUNSUPPORTED the library is too
  *           old; the reason is in `diag` */
-WPK_MUST_CHECK wpk_err wpk_cuda_driver_open(bool emulated, const struct wpk_cuda_driver **out,
-                                            struct wpk_diag *diag);
+wpk_err wpk_cuda_driver_open(bool emulated, const struct wpk_cuda_driver **out,
+                             struct wpk_diag *diag);
 
 /* The error of a result that is not success, with the driver's text in `diag`. */
 wpk_err wpk_cuda_driver_fail(const struct wpk_cuda_driver *driver, int result, const char *doing,
@@ -43,7 +43,7 @@ void wpk_cuda_driver_name_uuid(const char *name, char out[WPK_CUDA_UUID_TEXT_MAX
 
 /* Describe device number `ordinal` in the driver's order.
  *   errors  WPK_ENOENT there are fewer; WPK_ESYSTEM */
-WPK_MUST_CHECK wpk_err wpk_cuda_driver_device(const struct wpk_cuda_driver *driver, int ordinal,
-                                              struct wpk_device *out, struct wpk_diag *diag);
+wpk_err wpk_cuda_driver_device(const struct wpk_cuda_driver *driver, int ordinal,
+                               struct wpk_device *out, struct wpk_diag *diag);
 
 #endif

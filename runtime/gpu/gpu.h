@@ -35,8 +35,8 @@ struct wpk_gpu_options {
  *   errors  WPK_ENOENT no driver or device; WPK_ECORRUPT a damaged image; WPK_EMISMATCH, one of
  *           another version; WPK_EUNSUPPORTED the driver refuses the code; WPK_ESYSTEM another
  *           error of the driver; WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_gpu_open(const struct wpk_gpu_options *options, struct wpk_gpu **out,
-                                    struct wpk_diag *diag);
+wpk_err wpk_gpu_open(const struct wpk_gpu_options *options, struct wpk_gpu **out,
+                     struct wpk_diag *diag);
 /* Count one more user, and one user less; the last release frees it. */
 void wpk_gpu_release(struct wpk_gpu *gpu);
 
@@ -53,19 +53,18 @@ bool wpk_gpu_is_by_driver(const struct wpk_gpu *gpu);
 /* Check that the two programs have these arguments, and no other.
  *   shape   main_bytes [main_count], prepare_bytes [prepare_count]; 0: there is no prepare program
  *   errors  WPK_ECORRUPT with the difference */
-WPK_MUST_CHECK wpk_err wpk_gpu_check_arguments(const struct wpk_gpu *gpu, const size_t *main_bytes,
-                                               int main_count, const size_t *prepare_bytes,
-                                               int prepare_count, struct wpk_diag *diag);
+wpk_err wpk_gpu_check_arguments(const struct wpk_gpu *gpu, const size_t *main_bytes, int main_count,
+                                const size_t *prepare_bytes, int prepare_count,
+                                struct wpk_diag *diag);
 
 /* Copy a tensor to device memory that lives as long as `gpu`.
  *   errors  WPK_ENOMEM; WPK_ESYSTEM with the driver's reason */
-WPK_MUST_CHECK wpk_err wpk_gpu_upload(struct wpk_gpu *gpu, const void *data, size_t size,
-                                      uint64_t *address, struct wpk_diag *diag);
+wpk_err wpk_gpu_upload(struct wpk_gpu *gpu, const void *data, size_t size, uint64_t *address,
+                       struct wpk_diag *diag);
 /* Run the prepare program once, and wait.
  *   shape   pointers [prepare_count]: device addresses of whole tensors, padding included
  *   errors  WPK_ENOMEM; WPK_ESYSTEM with the driver's reason */
-WPK_MUST_CHECK wpk_err wpk_gpu_prepare(struct wpk_gpu *gpu, const uint64_t *pointers,
-                                       struct wpk_diag *diag);
+wpk_err wpk_gpu_prepare(struct wpk_gpu *gpu, const uint64_t *pointers, struct wpk_diag *diag);
 
 /* From now on what the kernel has in device memory is guarded, for whoever verifies it: calls and
  * constants that are made later lie between borders of NaN, scratch is NaN before each run, and
@@ -87,8 +86,7 @@ void wpk_gpu_settle(struct wpk_gpu *gpu, const struct wpk_gpu_argument *argument
 /* Make a call with scratch memory.
  *   owns    caller calls wpk_gpu_call_free
  *   errors  WPK_ENOMEM, WPK_ESYSTEM */
-WPK_MUST_CHECK wpk_err wpk_gpu_call_new(struct wpk_gpu *gpu, struct wpk_gpu_call **out,
-                                        struct wpk_diag *diag);
+wpk_err wpk_gpu_call_new(struct wpk_gpu *gpu, struct wpk_gpu_call **out, struct wpk_diag *diag);
 void wpk_gpu_call_free(struct wpk_gpu_call *call);
 const struct wpk_gpu *wpk_gpu_call_of(const struct wpk_gpu_call *call);
 
@@ -96,7 +94,7 @@ const struct wpk_gpu *wpk_gpu_call_of(const struct wpk_gpu_call *call);
  * Outputs are copied to the device, too, so that what the kernel leaves out stays as it was.
  *   shape   data [argument_count]; not read for constants
  *   errors  WPK_ENOMEM; WPK_EUNSUPPORTED, WPK_ESYSTEM: see wpk_gpu_call_trouble */
-WPK_MUST_CHECK wpk_err wpk_gpu_call_run(struct wpk_gpu_call *call, void *const *data);
+wpk_err wpk_gpu_call_run(struct wpk_gpu_call *call, void *const *data);
 enum wpk_gpu_part { WPK_GPU_PART_ARGUMENT, WPK_GPU_PART_UPLOAD, WPK_GPU_PART_SCRATCH };
 
 /* A byte that is not as it was. */
@@ -111,22 +109,21 @@ struct wpk_gpu_damage {
  * not written, with what the last run was given.
  *   shape   data: as wpk_gpu_call_run was given it
  *   errors  WPK_ECORRUPT with the first difference in *out; WPK_ENOMEM, WPK_ESYSTEM */
-WPK_MUST_CHECK wpk_err wpk_gpu_call_check(struct wpk_gpu_call *call, void *const *data,
-                                          struct wpk_gpu_damage *out);
+wpk_err wpk_gpu_call_check(struct wpk_gpu_call *call, void *const *data,
+                           struct wpk_gpu_damage *out);
 /* Launch on tensors in device memory, in a stream of the caller's; do not wait.
  *   shape   data [argument_count]: addresses of whole tensors, padding included
  *   errors  WPK_EUNSUPPORTED, WPK_ESYSTEM: the driver refuses the launch */
-WPK_MUST_CHECK wpk_err wpk_gpu_call_launch(struct wpk_gpu_call *call, void *stream,
-                                           const uint64_t *data);
+wpk_err wpk_gpu_call_launch(struct wpk_gpu_call *call, void *stream, const uint64_t *data);
 /* Measure on the device's own clock how long `repeats` calls take, on the data of the last run.
  *   unit    ns: of all together
  *   errors  those of wpk_gpu_call_run */
-WPK_MUST_CHECK wpk_err wpk_gpu_call_time(struct wpk_gpu_call *call, int repeats, double *ns);
+wpk_err wpk_gpu_call_time(struct wpk_gpu_call *call, int repeats, double *ns);
 /* From now on each measured call takes another one of so many copies of the arguments that they
  * exceed twice the second-level cache: it finds nothing there of what the calls before it read.
  * The data is that of the last run. `constants_only`: the caller's tensors stay the same ones.
  *   errors  WPK_ENOMEM: the device has not enough memory; those of wpk_gpu_call_run */
-WPK_MUST_CHECK wpk_err wpk_gpu_call_rotate(struct wpk_gpu_call *call, bool constants_only);
+wpk_err wpk_gpu_call_rotate(struct wpk_gpu_call *call, bool constants_only);
 /* The driver's reason for the call's last failure; "" if there was none. */
 const char *wpk_gpu_call_trouble(const struct wpk_gpu_call *call);
 

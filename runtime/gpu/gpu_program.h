@@ -44,23 +44,22 @@ struct wpk_gpu_program {
  * use for it, the PTX. A program of no size has none.
  *   owns    caller calls wpk_gpu_program_unload, after a failure, too
  *   errors  WPK_ECORRUPT, WPK_EMISMATCH, WPK_EUNSUPPORTED, WPK_ESYSTEM, WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_gpu_program_load(const struct wpk_cuda_driver *driver,
-                                            const void *context, const struct wpk_span *image,
-                                            struct wpk_gpu_program *out, struct wpk_diag *diag);
+wpk_err wpk_gpu_program_load(const struct wpk_cuda_driver *driver, const void *context,
+                             const struct wpk_span *image, struct wpk_gpu_program *out,
+                             struct wpk_diag *diag);
 /* Make a vendor's primitive. The arguments are the recipe's tensors; the scratch is a workspace.
  * `any`: see runtime/vendor/gpu_vendor.h.
  *   owns    as wpk_gpu_program_load
  *   errors  those of the vendor's `make` */
-WPK_MUST_CHECK wpk_err wpk_gpu_program_make(const struct wpk_cuda_driver *driver,
-                                            const struct wpk_gpu_vendor *vendor,
-                                            const struct wpk_recipe *recipe, bool any,
-                                            struct wpk_gpu_program *out, struct wpk_diag *diag);
+wpk_err wpk_gpu_program_make(const struct wpk_cuda_driver *driver,
+                             const struct wpk_gpu_vendor *vendor, const struct wpk_recipe *recipe,
+                             bool any, struct wpk_gpu_program *out, struct wpk_diag *diag);
 void wpk_gpu_program_unload(struct wpk_gpu_program *program);
 
 /* Launch all, one after another.
  *   shape   pointers [arguments and scratch tensors of the plan]: to their beginnings */
-WPK_MUST_CHECK wpk_err wpk_gpu_program_launch(const struct wpk_gpu_program *program, void *stream,
-                                              const uint64_t *pointers, struct wpk_diag *diag);
+wpk_err wpk_gpu_program_launch(const struct wpk_gpu_program *program, void *stream,
+                               const uint64_t *pointers, struct wpk_diag *diag);
 
 /* Some calls of a program as one graph, each with pointers of its own. */
 
@@ -70,22 +69,20 @@ WPK_MUST_CHECK wpk_err wpk_gpu_program_launch(const struct wpk_gpu_program *prog
  *   shape   calls >= 1, with all their launches at most WPK_GPU_GRAPH_LAUNCHES_MAX launches
  *   owns    `program` stays the caller's and outlives the graph; caller calls wpk_gpu_graph_free
  *   errors  WPK_ESYSTEM, WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_gpu_graph_new(const struct wpk_gpu_program *program, int calls,
-                                         const uint64_t *pointers, struct wpk_gpu_graph **out,
-                                         struct wpk_diag *diag);
+wpk_err wpk_gpu_graph_new(const struct wpk_gpu_program *program, int calls,
+                          const uint64_t *pointers, struct wpk_gpu_graph **out,
+                          struct wpk_diag *diag);
 void wpk_gpu_graph_free(struct wpk_gpu_graph *graph);
 
 int wpk_gpu_graph_calls(const struct wpk_gpu_graph *graph); /* 0 of NULL */
 
 /* Give a call other pointers in later launches of the graph; the driver is asked for nothing if
  * they are the same. */
-WPK_MUST_CHECK wpk_err wpk_gpu_graph_point(struct wpk_gpu_graph *graph, int call,
-                                           const uint64_t *pointers, struct wpk_diag *diag);
+wpk_err wpk_gpu_graph_point(struct wpk_gpu_graph *graph, int call, const uint64_t *pointers,
+                            struct wpk_diag *diag);
 /* Bring to the device what the next launch needs, so that the launch does not. A primitive's graph
  * is recorded here, each time anew; `stream` is no stream 0. */
-WPK_MUST_CHECK wpk_err wpk_gpu_graph_upload(struct wpk_gpu_graph *graph, void *stream,
-                                            struct wpk_diag *diag);
-WPK_MUST_CHECK wpk_err wpk_gpu_graph_launch(struct wpk_gpu_graph *graph, void *stream,
-                                            struct wpk_diag *diag);
+wpk_err wpk_gpu_graph_upload(struct wpk_gpu_graph *graph, void *stream, struct wpk_diag *diag);
+wpk_err wpk_gpu_graph_launch(struct wpk_gpu_graph *graph, void *stream, struct wpk_diag *diag);
 
 #endif

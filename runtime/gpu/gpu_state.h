@@ -81,18 +81,18 @@ static inline void wpk_gpu_leave(const struct wpk_gpu *gpu)
 /* Allocate `size` bytes with `border` bytes in front and a border behind; 0: no borders.
  *   owns    caller calls wpk_gpu_guard_give
  *   errors  WPK_ENOMEM, WPK_ESYSTEM; *out stays as it was */
-WPK_MUST_CHECK wpk_err wpk_gpu_guard_take(const struct wpk_gpu *gpu, size_t border, size_t size,
-                                          const char *doing, uint64_t *out, struct wpk_diag *diag);
+wpk_err wpk_gpu_guard_take(const struct wpk_gpu *gpu, size_t border, size_t size, const char *doing,
+                           uint64_t *out, struct wpk_diag *diag);
 /* Free those that are not 0, and set them to 0. */
 void wpk_gpu_guard_give(const struct wpk_gpu *gpu, size_t border, uint64_t *memory, int count);
 
 /* Fill the call's scratch with NaN, but what is zero by the plan. */
-WPK_MUST_CHECK wpk_err wpk_gpu_guard_poison(struct wpk_gpu_call *call);
+wpk_err wpk_gpu_guard_poison(struct wpk_gpu_call *call);
 /* Keep what the uploads are, the first time.   errors  WPK_ENOMEM, WPK_ESYSTEM */
-WPK_MUST_CHECK wpk_err wpk_gpu_guard_copy(struct wpk_gpu *gpu, struct wpk_diag *diag);
+wpk_err wpk_gpu_guard_copy(struct wpk_gpu *gpu, struct wpk_diag *diag);
 /* Compare the borders of the prepare program's scratch.
  *   errors  WPK_ECORRUPT; WPK_ENOMEM, WPK_ESYSTEM */
-WPK_MUST_CHECK wpk_err wpk_gpu_guard_check_prepared(const struct wpk_gpu *gpu,
-                                                    const uint64_t *scratch, struct wpk_diag *diag);
+wpk_err wpk_gpu_guard_check_prepared(const struct wpk_gpu *gpu, const uint64_t *scratch,
+                                     struct wpk_diag *diag);
 
 #endif

@@ -17,32 +17,30 @@ const struct wpk_abi_host *wpk_context_host(void);
  *   errors  WPK_ENOMEM scratch or threads; WPK_ESYSTEM a thread could not be started;
  *           WPK_EINVAL the kernel returned an error
  */
-WPK_MUST_CHECK wpk_err wpk_context_call(struct wpk_context *context, int threads,
-                                        wpk_abi_function function,
-                                        struct wpk_abi_buffer *const *arguments, size_t count);
+wpk_err wpk_context_call(struct wpk_context *context, int threads, wpk_abi_function function,
+                         struct wpk_abi_buffer *const *arguments, size_t count);
 
 /* Let the vendor's library compute, on the library's own threads.
  *
  *   shape   data: see wpk_vendor_call_run
  *   errors  WPK_ENOMEM; WPK_EUNSUPPORTED the library returned an error */
-WPK_MUST_CHECK wpk_err wpk_context_call_vendor(struct wpk_context *context,
-                                               struct wpk_vendor *vendor, void *const *data);
+wpk_err wpk_context_call_vendor(struct wpk_context *context, struct wpk_vendor *vendor,
+                                void *const *data);
 
 /* Run a GPU's kernel on tensors in host memory.
  *   shape   data [arguments of the main program]
  *   errors  those of wpk_gpu_call_run */
-WPK_MUST_CHECK wpk_err wpk_context_call_gpu(struct wpk_context *context, struct wpk_gpu *gpu,
-                                            void *const *data);
+wpk_err wpk_context_call_gpu(struct wpk_context *context, struct wpk_gpu *gpu, void *const *data);
 /* Launch a GPU's kernel; see wpk_gpu_call_launch. */
-WPK_MUST_CHECK wpk_err wpk_context_launch(struct wpk_context *context, struct wpk_gpu *gpu,
-                                          void *stream, const uint64_t *data);
+wpk_err wpk_context_launch(struct wpk_context *context, struct wpk_gpu *gpu, void *stream,
+                           const uint64_t *data);
 /* Compare what the call that ran last left alone; see wpk_gpu_call_check. */
-WPK_MUST_CHECK wpk_err wpk_context_check(struct wpk_context *context, void *const *data,
-                                         struct wpk_gpu_damage *out);
+wpk_err wpk_context_check(struct wpk_context *context, void *const *data,
+                          struct wpk_gpu_damage *out);
 /* Measured calls take arguments in turns; see wpk_gpu_call_rotate. */
-WPK_MUST_CHECK wpk_err wpk_context_rotate(struct wpk_context *context, bool constants_only);
+wpk_err wpk_context_rotate(struct wpk_context *context, bool constants_only);
 /* Measure `repeats` calls of the GPU's kernel that ran last; see wpk_gpu_call_time. */
-WPK_MUST_CHECK wpk_err wpk_context_time(struct wpk_context *context, int repeats, double *ns);
+wpk_err wpk_context_time(struct wpk_context *context, int repeats, double *ns);
 
 /* Where to say why a call failed: what wpk_context_trouble() returns next. */
 struct wpk_diag *wpk_context_diag(struct wpk_context *context);

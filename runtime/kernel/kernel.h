@@ -73,24 +73,22 @@ struct wpk_kernel_request {
 
 /* Describe the CPU that the options name (NULL: none).
  *   errors  WPK_EINVAL the text is no CPU's device class; WPK_ESYSTEM */
-WPK_MUST_CHECK wpk_err wpk_kernel_device(const struct wpk_open_options *options,
-                                         struct wpk_device *out, struct wpk_diag *diag);
+wpk_err wpk_kernel_device(const struct wpk_open_options *options, struct wpk_device *out,
+                          struct wpk_diag *diag);
 /* Load a shared object of ours.
  *   errors  see wpk_kernel_open */
-WPK_MUST_CHECK wpk_err wpk_kernel_load(const char *path, const struct wpk_kernel_request *request,
-                                       struct wpk_kernel **out, struct wpk_diag *diag);
+wpk_err wpk_kernel_load(const char *path, const struct wpk_kernel_request *request,
+                        struct wpk_kernel **out, struct wpk_diag *diag);
 /* Load a shared object of ours from memory; the caller vouches for it.
  *   shape   device NULL: it is only looked at, and may be one that this CPU cannot run
  *   errors  see wpk_kernel_open */
-WPK_MUST_CHECK wpk_err wpk_kernel_load_bytes(const void *bytes, size_t size,
-                                             const struct wpk_device *device,
-                                             struct wpk_kernel **out, struct wpk_diag *diag);
+wpk_err wpk_kernel_load_bytes(const void *bytes, size_t size, const struct wpk_device *device,
+                              struct wpk_kernel **out, struct wpk_diag *diag);
 /* Append the PTX of the main program of a GPU's kernel, whose shared object is in memory; the
  * caller vouches for it. No GPU is opened.
  *   errors  WPK_EUNSUPPORTED the kernel is for no GPU; WPK_ECORRUPT, WPK_EMISMATCH no kernel of
  *           this version; WPK_ENOMEM, WPK_ENOSPC */
-WPK_MUST_CHECK wpk_err wpk_kernel_ptx(const struct wpk_buf *bytes, struct wpk_buf *out,
-                                      struct wpk_diag *diag);
+wpk_err wpk_kernel_ptx(const struct wpk_buf *bytes, struct wpk_buf *out, struct wpk_diag *diag);
 /* Bytes that wpk_kernel_prepare_in needs; 0 for a vendor's or a GPU's kernel. */
 size_t wpk_kernel_fixed_size(const struct wpk_kernel *kernel);
 /* As wpk_kernel_prepare, in memory of the caller's. WPK_MEMORY_SLACK bytes past each constant may
@@ -98,68 +96,64 @@ size_t wpk_kernel_fixed_size(const struct wpk_kernel *kernel);
  *   shape   memory [wpk_kernel_fixed_size] of zeros, aligned to WPK_MEMORY_ALIGNMENT; NULL: the
  *           kernel takes its own, and reads nothing past the constants
  *   owns    caller frees it after closing the kernel */
-WPK_MUST_CHECK wpk_err wpk_kernel_prepare_in(struct wpk_kernel *kernel,
-                                             const struct wpk_tensor_data *constants, size_t count,
-                                             void *memory, struct wpk_diag *diag);
+wpk_err wpk_kernel_prepare_in(struct wpk_kernel *kernel, const struct wpk_tensor_data *constants,
+                              size_t count, void *memory, struct wpk_diag *diag);
 /* Load the object of `first`, which was loaded from memory, once more: its code is shared, its
  * constants are not. Close `first` after it.
  *   errors  see wpk_kernel_open */
-WPK_MUST_CHECK wpk_err wpk_kernel_load_again(const struct wpk_kernel *first,
-                                             const struct wpk_device *device,
-                                             struct wpk_kernel **out, struct wpk_diag *diag);
+wpk_err wpk_kernel_load_again(const struct wpk_kernel *first, const struct wpk_device *device,
+                              struct wpk_kernel **out, struct wpk_diag *diag);
 /* Make lists and slots of the arguments that the manifest has.
  *   errors  WPK_ERANGE a tensor is too large */
-WPK_MUST_CHECK wpk_err wpk_kernel_lay_out(struct wpk_kernel *kernel, struct wpk_diag *diag);
+wpk_err wpk_kernel_lay_out(struct wpk_kernel *kernel, struct wpk_diag *diag);
 /* Make a kernel of a vendor's primitive, on the CPU or, of a GPU's vendor, on GPU 0.
  *   errors  see wpk_vendor_open; those of wpk_gpu_open */
-WPK_MUST_CHECK wpk_err wpk_kernel_of_recipe(const struct wpk_recipe *recipe,
-                                            const struct wpk_vendor_options *options,
-                                            struct wpk_kernel **out, struct wpk_diag *diag);
+wpk_err wpk_kernel_of_recipe(const struct wpk_recipe *recipe,
+                             const struct wpk_vendor_options *options, struct wpk_kernel **out,
+                             struct wpk_diag *diag);
 /* Name and order the arguments as the choice does.
  *   errors  WPK_EMISMATCH the kernel's tensors are not those that the choice binds */
-WPK_MUST_CHECK wpk_err wpk_kernel_bind(struct wpk_kernel *kernel, const struct wpk_choice *choice,
-                                       struct wpk_diag *diag);
+wpk_err wpk_kernel_bind(struct wpk_kernel *kernel, const struct wpk_choice *choice,
+                        struct wpk_diag *diag);
 
 /* Load the images of a GPU's kernel, whose manifest has been read.
  *   errors  those of wpk_gpu_open; WPK_ECORRUPT manifest and images disagree */
-WPK_MUST_CHECK wpk_err wpk_kernel_gpu_open(struct wpk_kernel *kernel, struct wpk_diag *diag);
+wpk_err wpk_kernel_gpu_open(struct wpk_kernel *kernel, struct wpk_diag *diag);
 /* True if it is a GPU's, and the driver compiled it from PTX (runtime/gpu/gpu.h). */
 bool wpk_kernel_is_by_driver(const struct wpk_kernel *kernel);
 /* Copy constants and prepared tensors to the device, and run the prepare program there.
  *   shape   block: both, on the host, each at its place; places in the order of the manifest
  *   errors  WPK_ENOMEM; WPK_ESYSTEM with the driver's reason */
-WPK_MUST_CHECK wpk_err wpk_kernel_gpu_prepare(struct wpk_kernel *kernel, const uint8_t *block,
-                                              const size_t *constant_place,
-                                              const size_t *prepared_place, struct wpk_diag *diag);
+wpk_err wpk_kernel_gpu_prepare(struct wpk_kernel *kernel, const uint8_t *block,
+                               const size_t *constant_place, const size_t *prepared_place,
+                               struct wpk_diag *diag);
 /* Tell kernel->gpu what a call of the main program takes: sizes, offsets and constants. */
 void wpk_kernel_gpu_settle(const struct wpk_kernel *kernel);
 /* Run a prepared kernel.   shape   in, out: in the order of the kernel's inputs and outputs
  *   errors  those of wpk_gpu_call_run */
-WPK_MUST_CHECK wpk_err wpk_kernel_gpu_run(const struct wpk_kernel *kernel,
-                                          struct wpk_context *context, void *const *in,
-                                          void *const *out);
+wpk_err wpk_kernel_gpu_run(const struct wpk_kernel *kernel, struct wpk_context *context,
+                           void *const *in, void *const *out);
 /* The same of a CPU's kernel.   errors  those of wpk_context_call */
-WPK_MUST_CHECK wpk_err wpk_kernel_call(const struct wpk_kernel *kernel, struct wpk_context *context,
-                                       void *const *in, void *const *out);
+wpk_err wpk_kernel_call(const struct wpk_kernel *kernel, struct wpk_context *context,
+                        void *const *in, void *const *out);
 
 /* After a run of a kernel that is guarded (runtime/gpu/gpu.h): compare the device's memory.
  *   shape   as wpk_kernel_gpu_run
  *   errors  WPK_ECORRUPT with the tensor and the byte in `diag`; those of wpk_gpu_call_check */
-WPK_MUST_CHECK wpk_err wpk_kernel_gpu_check(const struct wpk_kernel *kernel,
-                                            struct wpk_context *context, void *const *in,
-                                            void *const *out, struct wpk_diag *diag);
+wpk_err wpk_kernel_gpu_check(const struct wpk_kernel *kernel, struct wpk_context *context,
+                             void *const *in, void *const *out, struct wpk_diag *diag);
 
 /* Append the choice's entry for a vendor's kernel, as JSON; of another one, nothing.
  *   errors  WPK_ENOMEM, WPK_ENOSPC */
-WPK_MUST_CHECK wpk_err wpk_kernel_entry(const struct wpk_kernel *kernel, struct wpk_buf *out);
+wpk_err wpk_kernel_entry(const struct wpk_kernel *kernel, struct wpk_buf *out);
 
 void wpk_argument_list_add(struct wpk_argument_list *list, const struct wpk_named_tensor *tensor,
                            int source);
 
 /* Prepare the kernel, and run it on the inputs of the choice's self-test.
  *   errors  WPK_ECORRUPT the result is wrong; of wpk_kernel_prepare and wpk_kernel_run */
-WPK_MUST_CHECK wpk_err wpk_self_test_run(struct wpk_kernel *kernel, const struct wpk_choice *choice,
-                                         struct wpk_diag *diag);
+wpk_err wpk_self_test_run(struct wpk_kernel *kernel, const struct wpk_choice *choice,
+                          struct wpk_diag *diag);
 
 /* Find the memory that a call reads besides its inputs: prepared constants, ours or a vendor's.
  * Returns their number; of a GPU's kernel, `data` is NULL. The kernel must be prepared.
@@ -177,16 +171,15 @@ void wpk_kernel_move_constants(struct wpk_kernel *kernel, void *const *copies);
  *   shape   dim [WPK_RANK_MAX]
  *   errors  WPK_ERANGE more elements than a 32-bit index reaches
  */
-WPK_MUST_CHECK wpk_err wpk_buffer_describe(const struct wpk_tensor_type *type,
-                                           struct wpk_abi_dim *dim, struct wpk_abi_buffer *out);
+wpk_err wpk_buffer_describe(const struct wpk_tensor_type *type, struct wpk_abi_dim *dim,
+                            struct wpk_abi_buffer *out);
 
 /* Check the indices among the tensors of `list` (runtime/kernel/manifest.h).
  *   shape   data [list->count]; names [list->count], for errors; NULL: those of the list
  *   errors  WPK_ERANGE with the tensor, the element and its value in `diag`; WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_kernel_check_indices(const struct wpk_kernel *kernel,
-                                                const struct wpk_argument_list *list,
-                                                void *const *data, const char *const *names,
-                                                struct wpk_diag *diag);
+wpk_err wpk_kernel_check_indices(const struct wpk_kernel *kernel,
+                                 const struct wpk_argument_list *list, void *const *data,
+                                 const char *const *names, struct wpk_diag *diag);
 
 /* Find the data of each argument of `list` by its name.
  *
@@ -194,8 +187,8 @@ WPK_MUST_CHECK wpk_err wpk_kernel_check_indices(const struct wpk_kernel *kernel,
  *   errors  WPK_EINVAL an argument is missing, nameless, unknown, repeated, wrongly sized or
  *           misaligned
  */
-WPK_MUST_CHECK wpk_err wpk_arguments_match(const struct wpk_argument_list *list, const size_t *size,
-                                           const struct wpk_tensor_data *data, size_t count,
-                                           void **found, struct wpk_diag *diag);
+wpk_err wpk_arguments_match(const struct wpk_argument_list *list, const size_t *size,
+                            const struct wpk_tensor_data *data, size_t count, void **found,
+                            struct wpk_diag *diag);
 
 #endif

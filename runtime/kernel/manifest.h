@@ -81,15 +81,15 @@ void wpk_manifest_fini(struct wpk_manifest *manifest);
 /* Write the manifest as JSON.
  *   owns    caller frees *text
  *   errors  WPK_ENOMEM; WPK_ENOSPC longer than WPK_MANIFEST_SIZE_MAX */
-WPK_MUST_CHECK wpk_err wpk_manifest_encode(const struct wpk_manifest *manifest, char **text);
+wpk_err wpk_manifest_encode(const struct wpk_manifest *manifest, char **text);
 
 /* Read a manifest strictly: every field is there and no other, names are known and unique, and
  * prepared tensors appear exactly when there is a prepare program.
  *   owns    caller calls wpk_manifest_fini
  *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE: `diag` names the field; WPK_EMISMATCH another ABI;
  *           WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_manifest_decode(const char *text, size_t size, struct wpk_manifest *out,
-                                           struct wpk_diag *diag);
+wpk_err wpk_manifest_decode(const char *text, size_t size, struct wpk_manifest *out,
+                            struct wpk_diag *diag);
 
 /* The tensor called `name` in the four lists; NULL if there is none. */
 const struct wpk_named_tensor *wpk_manifest_find(const struct wpk_manifest *manifest,

@@ -37,7 +37,7 @@ struct wpk_model {
 
 /* Load the kernels of a set of shapes, if they are not loaded yet, and prepare their constants.
  *   errors  as wpk_model_open */
-WPK_MUST_CHECK wpk_err wpk_model_load(struct wpk_model *model, size_t shape, struct wpk_diag *diag);
+wpk_err wpk_model_load(struct wpk_model *model, size_t shape, struct wpk_diag *diag);
 
 /* The step's argument of this name; NULL: none. */
 const struct wpk_model_plan_argument *
@@ -47,16 +47,15 @@ wpk_model_find_argument(const struct wpk_model_plan_step *step, const char *name
 
 /* Check that the step's arguments are of the types and sizes that it reads and writes.
  *   errors  WPK_ECORRUPT */
-WPK_MUST_CHECK wpk_err wpk_host_step_check(const struct wpk_model_plan_shape *plan,
-                                           const struct wpk_model_plan_step *step,
-                                           struct wpk_diag *diag);
+wpk_err wpk_host_step_check(const struct wpk_model_plan_shape *plan,
+                            const struct wpk_model_plan_step *step, struct wpk_diag *diag);
 
 /* Run a checked step.   shape  data [argument_count], inputs first, the output last; diag: with
  *           the node
  *   errors  WPK_ERANGE an index that is out of its axis, or another number of elements that are
  *           not 0 */
-WPK_MUST_CHECK wpk_err wpk_host_step_run(const struct wpk_model_plan_shape *plan,
-                                         const struct wpk_model_plan_step *step, void *const *data,
-                                         struct wpk_diag *diag);
+wpk_err wpk_host_step_run(const struct wpk_model_plan_shape *plan,
+                          const struct wpk_model_plan_step *step, void *const *data,
+                          struct wpk_diag *diag);
 
 #endif

@@ -55,9 +55,8 @@ bool wpk_gpu_vendor_is(const char *name);
  * /usr/local/cuda/lib64. The first call for a vendor decides.
  *   owns    the process
  *   errors  WPK_ENOENT there is none; WPK_EUNSUPPORTED no such vendor, or it lacks a function */
-WPK_MUST_CHECK wpk_err wpk_gpu_vendor_open(const char *name, const char *directory,
-                                           const struct wpk_gpu_vendor **out,
-                                           struct wpk_diag *diag);
+wpk_err wpk_gpu_vendor_open(const char *name, const char *directory,
+                            const struct wpk_gpu_vendor **out, struct wpk_diag *diag);
 
 /* ---- for the files of the vendors */
 
@@ -69,10 +68,9 @@ struct wpk_gpu_vendor_symbol {
 /* Open the first of the files that is there, and find its functions; set vendor->emulated.
  *   shape   files: NULL at the end; symbols [count]
  *   errors  those of wpk_gpu_vendor_open */
-WPK_MUST_CHECK wpk_err wpk_gpu_vendor_load(const char *const *files, const char *directory,
-                                           const struct wpk_gpu_vendor_symbol *symbols,
-                                           size_t count, struct wpk_gpu_vendor *vendor,
-                                           struct wpk_diag *diag);
+wpk_err wpk_gpu_vendor_load(const char *const *files, const char *directory,
+                            const struct wpk_gpu_vendor_symbol *symbols, size_t count,
+                            struct wpk_gpu_vendor *vendor, struct wpk_diag *diag);
 
 /* cuDNN, NVIDIA's library of convolutions, by its backend interface, in f32: engines that round
  * operands to TF32 are left out. */
@@ -80,8 +78,7 @@ WPK_MUST_CHECK wpk_err wpk_gpu_vendor_load(const char *const *files, const char 
 #define WPK_CUDNN_NAME "cudnn" /* the provider */
 
 /* Open the library; called once.   errors  those of wpk_gpu_vendor_open */
-WPK_MUST_CHECK wpk_err wpk_cudnn_open(const char *directory, struct wpk_gpu_vendor *out,
-                                      struct wpk_diag *diag);
+wpk_err wpk_cudnn_open(const char *directory, struct wpk_gpu_vendor *out, struct wpk_diag *diag);
 
 /* cuBLASLt, NVIDIA's library of matrix products, in f32: neither operands nor sums are rounded to a
  * shorter type. */
@@ -89,8 +86,7 @@ WPK_MUST_CHECK wpk_err wpk_cudnn_open(const char *directory, struct wpk_gpu_vend
 #define WPK_CUBLASLT_NAME "cublaslt" /* the provider */
 
 /* Open the library; called once.   errors  those of wpk_gpu_vendor_open */
-WPK_MUST_CHECK wpk_err wpk_cublaslt_open(const char *directory, struct wpk_gpu_vendor *out,
-                                         struct wpk_diag *diag);
+wpk_err wpk_cublaslt_open(const char *directory, struct wpk_gpu_vendor *out, struct wpk_diag *diag);
 
 /* Algorithms of cuBLASLt that its heuristic does not name. */
 

@@ -31,9 +31,8 @@ struct wpk_vendor_options {
  *   errors  WPK_ENOENT no such library; WPK_EMISMATCH another version or interface;
  *           WPK_EUNSUPPORTED no such provider or primitive; WPK_ENOMEM
  */
-WPK_MUST_CHECK wpk_err wpk_vendor_open(const struct wpk_recipe *recipe,
-                                       const struct wpk_vendor_options *options,
-                                       struct wpk_vendor **out, struct wpk_diag *diag);
+wpk_err wpk_vendor_open(const struct wpk_recipe *recipe, const struct wpk_vendor_options *options,
+                        struct wpk_vendor **out, struct wpk_diag *diag);
 /* Count one more user, and one user less; the last release frees the vendor. */
 struct wpk_vendor *wpk_vendor_share(struct wpk_vendor *vendor);
 void wpk_vendor_release(struct wpk_vendor *vendor);
@@ -41,13 +40,12 @@ void wpk_vendor_release(struct wpk_vendor *vendor);
 /* Give the inputs and outputs of `recipe` the layouts that the primitive chose, where the recipe
  * leaves the choice to the primitive and schema/tensor.h can express it. All other operands keep
  * their layouts, and each call converts them. */
-WPK_MUST_CHECK wpk_err wpk_vendor_settle(const struct wpk_vendor *vendor,
-                                         struct wpk_recipe *recipe);
+wpk_err wpk_vendor_settle(const struct wpk_vendor *vendor, struct wpk_recipe *recipe);
 
 /* Pack the constants.
  *   shape   dense [recipe tensors]: row-major arrays of the constants
  *   errors  WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_vendor_prepare(struct wpk_vendor *vendor, const void *const *dense);
+wpk_err wpk_vendor_prepare(struct wpk_vendor *vendor, const void *const *dense);
 
 /* Find the packed constants; return their number.
  *   shape   out [WPK_RECIPE_ROLE_COUNT] */
@@ -56,7 +54,7 @@ size_t wpk_vendor_constants(const struct wpk_vendor *vendor, struct wpk_span *ou
 /* Make a call, with memory of its own, and count it as a user of the vendor.
  *   owns    caller calls wpk_vendor_call_free
  *   errors  WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_vendor_call_new(struct wpk_vendor *vendor, struct wpk_vendor_call **out);
+wpk_err wpk_vendor_call_new(struct wpk_vendor *vendor, struct wpk_vendor_call **out);
 void wpk_vendor_call_free(struct wpk_vendor_call *call);
 /* The vendor that the call is of. */
 const struct wpk_vendor *wpk_vendor_call_vendor(const struct wpk_vendor_call *call);
@@ -64,10 +62,10 @@ const struct wpk_vendor *wpk_vendor_call_vendor(const struct wpk_vendor_call *ca
 /* Compute, and wait for the result.
  *   shape   data [recipe tensors]: inputs and outputs, in their layouts
  *   errors  WPK_ENOMEM; WPK_EUNSUPPORTED the library returned an error */
-WPK_MUST_CHECK wpk_err wpk_vendor_call_run(struct wpk_vendor_call *call, void *const *data);
+wpk_err wpk_vendor_call_run(struct wpk_vendor_call *call, void *const *data);
 
 /* Append the choice's entry for this vendor, as JSON.   errors  WPK_ENOMEM, WPK_ENOSPC */
-WPK_MUST_CHECK wpk_err wpk_vendor_entry(const struct wpk_vendor *vendor, struct wpk_buf *out);
+wpk_err wpk_vendor_entry(const struct wpk_vendor *vendor, struct wpk_buf *out);
 
 /* The implementation that the library chose, and the library's version, such as
  * "jit:avx512_core, oneDNN 3.2.0". */

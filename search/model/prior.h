@@ -43,7 +43,7 @@ struct wpk_tree_rows {
 
 /*   owns    caller calls wpk_tree_rows_fini
  *   errors  WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_tree_rows_init(struct wpk_tree_rows *rows, int most);
+wpk_err wpk_tree_rows_init(struct wpk_tree_rows *rows, int most);
 void wpk_tree_rows_fini(struct wpk_tree_rows *rows);
 
 /* Fit WPK_TREES_MAX trees to the first `count` rows. */
@@ -105,10 +105,9 @@ struct wpk_prior {
 
 /* Append the text.
  *   errors  WPK_ENOMEM, WPK_ENOSPC */
-WPK_MUST_CHECK wpk_err wpk_prior_encode(const struct wpk_prior *prior, struct wpk_buf *out);
+wpk_err wpk_prior_encode(const struct wpk_prior *prior, struct wpk_buf *out);
 /*   owns    caller calls free
  *   errors  WPK_EMISMATCH of another version; WPK_EPARSE no prior, or a damaged one; WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_prior_decode(const char *text, struct wpk_prior **out,
-                                        struct wpk_diag *diag);
+wpk_err wpk_prior_decode(const char *text, struct wpk_prior **out, struct wpk_diag *diag);
 
 #endif

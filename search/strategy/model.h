@@ -46,8 +46,7 @@ int wpk_cost_model_fitted(const struct wpk_cost_model *model);
 /* Fit the trees of a prior to the trials of several operators: to what each is slower than its
  * bound, over the mean of its operator.
  *   errors  WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_cost_model_teach(const struct wpk_lesson *lessons, int count,
-                                            struct wpk_trees *out);
+wpk_err wpk_cost_model_teach(const struct wpk_lesson *lessons, int count, struct wpk_trees *out);
 
 /* Making a prior from the trials of several operators, and judging it by those of others. */
 
@@ -55,8 +54,7 @@ WPK_MUST_CHECK wpk_err wpk_cost_model_teach(const struct wpk_lesson *lessons, in
 
 /* Make a prior: fit its trees, and let rl's policy learn from one operator after the other.
  *   errors  WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_prior_teach(const struct wpk_lesson *lessons, int count,
-                                       struct wpk_prior *out);
+wpk_err wpk_prior_teach(const struct wpk_lesson *lessons, int count, struct wpk_prior *out);
 
 /* How many pairs of a lesson's trials that are more than 2 % apart the bound and the trees, if any,
  * put in the right order.

@@ -28,21 +28,21 @@ void wpk_seen_fini(struct wpk_seen *seen);
 bool wpk_seen_has(const struct wpk_seen *seen, const struct wpk_space *space,
                   const struct wpk_candidate *candidate);
 /*   errors  WPK_ENOMEM; the set is as before */
-WPK_MUST_CHECK wpk_err wpk_seen_put(struct wpk_seen *seen, const struct wpk_space *space,
-                                    const struct wpk_candidate *candidate);
+wpk_err wpk_seen_put(struct wpk_seen *seen, const struct wpk_space *space,
+                     const struct wpk_candidate *candidate);
 
 /* Find a legal candidate that is not in the set: draw at random, then take the next of the walk.
  * The candidate is not put into the set: a copy of the struct from before takes the draw back.
  *   errors  WPK_EEXHAUSTED no such candidate was found within the two limits; WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_seen_draw(struct wpk_seen *seen, const struct wpk_space *space,
-                                     struct wpk_rng *rng, struct wpk_candidate *out);
+wpk_err wpk_seen_draw(struct wpk_seen *seen, const struct wpk_space *space, struct wpk_rng *rng,
+                      struct wpk_candidate *out);
 
 /* Append the set and the walk to a snapshot, and read them back. The text depends on the set, not
  * on the order of the asks.
  *   owns    load fills `seen`, which is empty: caller calls wpk_seen_fini, after a failure too
  *   errors  WPK_ENOMEM; a damaged text is the reader's failure, which wpk_snapshot_close returns */
-WPK_MUST_CHECK wpk_err wpk_seen_save(const struct wpk_seen *seen, struct wpk_buf *out);
-WPK_MUST_CHECK wpk_err wpk_seen_load(struct wpk_seen *seen, struct wpk_snapshot_reader *reader);
+wpk_err wpk_seen_save(const struct wpk_seen *seen, struct wpk_buf *out);
+wpk_err wpk_seen_load(struct wpk_seen *seen, struct wpk_snapshot_reader *reader);
 
 /* Hints: candidates with times that were measured elsewhere. A search asks for the fastest of them
  * after its constructed candidates. By how much their times here differ from those elsewhere says

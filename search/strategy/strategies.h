@@ -63,8 +63,8 @@ WPK_STRATEGY_LIST(WPK_STRATEGY_DECLARE)
 /* Fill in the options of a class: those that `text` gives ("ga.elite=4;..."; NULL: none), and the
  * initial values of the others.   shape  out [kind->option_count]
  *   errors  those of wpk_strategy_check_option; WPK_EPARSE */
-WPK_MUST_CHECK wpk_err wpk_strategy_read_options(const struct wpk_strategy_class *kind,
-                                                 const char *text, double *out);
+wpk_err wpk_strategy_read_options(const struct wpk_strategy_class *kind, const char *text,
+                                  double *out);
 
 /* Candidates made from others. The new candidates may be illegal. */
 
@@ -80,9 +80,8 @@ void wpk_move_cross(const struct wpk_space *space, struct wpk_rng *rng,
 /* A legal candidate that is not seen and differs from `from` in one gene, or in few where no such
  * one is found: mostly of the same variant.
  *   errors  WPK_EEXHAUSTED */
-WPK_MUST_CHECK wpk_err wpk_move_neighbour(const struct wpk_space *space,
-                                          const struct wpk_seen *seen, struct wpk_rng *rng,
-                                          const struct wpk_candidate *from,
-                                          struct wpk_candidate *out);
+wpk_err wpk_move_neighbour(const struct wpk_space *space, const struct wpk_seen *seen,
+                           struct wpk_rng *rng, const struct wpk_candidate *from,
+                           struct wpk_candidate *out);
 
 #endif

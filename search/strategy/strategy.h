@@ -113,25 +113,22 @@ const char *wpk_strategy_names(void);
  *   shape   name: "rl.learning_rate"; value: a number
  *   errors  WPK_ENOENT no such option, with those that there are in `diag`; WPK_ERANGE outside its
  *           range; WPK_EPARSE no number */
-WPK_MUST_CHECK wpk_err wpk_strategy_check_option(const struct wpk_strategy_class *kind,
-                                                 const char *name, const char *value,
-                                                 struct wpk_diag *diag);
+wpk_err wpk_strategy_check_option(const struct wpk_strategy_class *kind, const char *name,
+                                  const char *value, struct wpk_diag *diag);
 
 /* Create a strategy that was never asked.
  *   owns    caller calls wpk_strategy_free; `space` is borrowed until then
  *   errors  WPK_ENOMEM; those of wpk_strategy_check_option() */
-WPK_MUST_CHECK wpk_err wpk_strategy_make(const struct wpk_strategy_class *kind,
-                                         const struct wpk_space *space,
-                                         const struct wpk_strategy_setup *setup,
-                                         struct wpk_strategy **out);
+wpk_err wpk_strategy_make(const struct wpk_strategy_class *kind, const struct wpk_space *space,
+                          const struct wpk_strategy_setup *setup, struct wpk_strategy **out);
 void wpk_strategy_free(struct wpk_strategy *strategy); /* accepts NULL */
 
 /* Fill up to `count` candidates that are new to this strategy and set *filled to their number.
  * WPK_OK with *filled 0: the strategy must be told more first.
  *   errors  WPK_EEXHAUSTED no new candidate was found; WPK_ENOMEM the next asks give what they
  *           would have given without this one */
-WPK_MUST_CHECK wpk_err wpk_strategy_ask(struct wpk_strategy *strategy, int count,
-                                        struct wpk_candidate *out, int *filled);
+wpk_err wpk_strategy_ask(struct wpk_strategy *strategy, int count, struct wpk_candidate *out,
+                         int *filled);
 /* Take the result of the oldest ask not told yet. */
 void wpk_strategy_tell(struct wpk_strategy *strategy, const struct wpk_tell *tell);
 /* The number of candidates asked for. */
@@ -146,20 +143,18 @@ const struct wpk_network *wpk_strategy_policy(const struct wpk_strategy *strateg
 /* Append the whole state as one line: about 8 bytes for each candidate asked for, up to 100 KB for
  * the rest.
  *   errors  WPK_ENOMEM, WPK_ENOSPC */
-WPK_MUST_CHECK wpk_err wpk_strategy_save(const struct wpk_strategy *strategy, struct wpk_buf *out);
+wpk_err wpk_strategy_save(const struct wpk_strategy *strategy, struct wpk_buf *out);
 /* Restore a saved strategy: its next asks are those that the saved one would have given. After a
  * failure the caller makes a new strategy and tells it every result again.
  *   owns    as for wpk_strategy_make
  *   errors  WPK_EMISMATCH text of another version or another space; WPK_EPARSE, WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_strategy_load(const struct wpk_strategy_class *kind,
-                                         const struct wpk_space *space,
-                                         const struct wpk_strategy_setup *setup, const char *text,
-                                         struct wpk_strategy **out, struct wpk_diag *diag);
+wpk_err wpk_strategy_load(const struct wpk_strategy_class *kind, const struct wpk_space *space,
+                          const struct wpk_strategy_setup *setup, const char *text,
+                          struct wpk_strategy **out, struct wpk_diag *diag);
 
 /* Check that the strategy with this name begins from priors, and that `text` is one; NULL: none.
  *   errors  WPK_EINVAL the strategy takes none, with those that do in `diag`; those of
  *           wpk_prior_decode */
-WPK_MUST_CHECK wpk_err wpk_prior_check(const char *strategy, const char *text,
-                                       struct wpk_diag *diag);
+wpk_err wpk_prior_check(const char *strategy, const char *text, struct wpk_diag *diag);
 
 #endif

@@ -12,8 +12,8 @@
  *
  *   errors  WPK_EUNSUPPORTED NVRTC is missing, or the kernel cannot be printed or compiled; those
  *           of wpk_fs_write; WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_cuda_build(const struct wpk_schedule *schedule, const char *symbol,
-                                      const char *path, struct wpk_diag *diag);
+wpk_err wpk_cuda_build(const struct wpk_schedule *schedule, const char *symbol, const char *path,
+                       struct wpk_diag *diag);
 
 /* Open the compiler ahead, so that the processes that are forked later share it. A compiler that is
  * missing is no failure here. */
@@ -25,14 +25,13 @@ void wpk_cuda_warm(void);
  * shared memory, threads, and registers of all threads of a block. Write a thread's registers and
  * local memory down in the plan.
  *   errors  WPK_EUNSUPPORTED they disagree, with the function's name, or it is no cubin */
-WPK_MUST_CHECK wpk_err wpk_cuda_image_describe(struct wpk_launch_plan *plan,
-                                               const struct wpk_buf *cubin, struct wpk_diag *diag);
+wpk_err wpk_cuda_image_describe(struct wpk_launch_plan *plan, const struct wpk_buf *cubin,
+                                struct wpk_diag *diag);
 
 /* Describe the plan's launches, unless the cubin is empty, and write the image to `path`.
  *   errors  as above; those of wpk_fs_write; WPK_ENOMEM, WPK_ENOSPC */
-WPK_MUST_CHECK wpk_err wpk_cuda_image_write(struct wpk_launch_plan *plan,
-                                            const struct wpk_buf *cubin, const struct wpk_buf *ptx,
-                                            const char *path, struct wpk_diag *diag);
+wpk_err wpk_cuda_image_write(struct wpk_launch_plan *plan, const struct wpk_buf *cubin,
+                             const struct wpk_buf *ptx, const char *path, struct wpk_diag *diag);
 
 /* ptxas, NVIDIA's assembler: it makes machine code of Halide's PTX. NVRTC needs none. */
 
@@ -46,8 +45,7 @@ const char *wpk_cuda_ptxas_find(void);
  *   errors  WPK_ENOENT there is no ptxas; WPK_EUNSUPPORTED it refuses the code, and standard error
  *           has its messages; those of wpk_fs_write and wpk_fs_read; WPK_ENOSPC the path is too
  *           long; WPK_ESYSTEM, WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_cuda_ptxas(const struct wpk_buf *ptx, const char *architecture,
-                                      const char *path, struct wpk_buf *cubin,
-                                      struct wpk_diag *diag);
+wpk_err wpk_cuda_ptxas(const struct wpk_buf *ptx, const char *architecture, const char *path,
+                       struct wpk_buf *cubin, struct wpk_diag *diag);
 
 #endif

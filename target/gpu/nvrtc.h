@@ -31,8 +31,8 @@ const char *wpk_cuda_toolkit(void);
  * none is set, where `make setup-gpu` puts it, in /usr/local/cuda/lib64, or where dlopen finds it.
  *   errors  WPK_ENOENT there is none, and `diag` says how to get it; WPK_EUNSUPPORTED it lacks a
  *           function */
-WPK_MUST_CHECK wpk_err wpk_cuda_nvrtc_open(struct wpk_cuda_nvrtc *nvrtc, const char *directory,
-                                           struct wpk_diag *diag);
+wpk_err wpk_cuda_nvrtc_open(struct wpk_cuda_nvrtc *nvrtc, const char *directory,
+                            struct wpk_diag *diag);
 void wpk_cuda_nvrtc_close(struct wpk_cuda_nvrtc *nvrtc);
 
 /* True for an architecture as in "sm_90": two or three digits, and no letter behind them. */
@@ -44,9 +44,8 @@ bool wpk_cuda_nvrtc_knows(const struct wpk_cuda_nvrtc *nvrtc, const char *archit
  *   unit    strict: each operation rounds; else a product and a sum may round once
  *   errors  WPK_EINVAL the architecture is none of NVRTC's; WPK_EUNSUPPORTED the module is refused,
  *           with the compiler's first message; WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_cuda_nvrtc_compile(const struct wpk_cuda_nvrtc *nvrtc, const char *text,
-                                              const char *architecture, bool strict,
-                                              struct wpk_buf *cubin, struct wpk_buf *ptx,
-                                              struct wpk_diag *diag);
+wpk_err wpk_cuda_nvrtc_compile(const struct wpk_cuda_nvrtc *nvrtc, const char *text,
+                               const char *architecture, bool strict, struct wpk_buf *cubin,
+                               struct wpk_buf *ptx, struct wpk_diag *diag);
 
 #endif

@@ -19,7 +19,7 @@ extern "C" {
 
 /* Find the library: beside the program, or where it is installed. Print its path.
  *   errors  WPK_ENOENT there is none, with the reason */
-WPK_MUST_CHECK wpk_err wpk_halide_find(char out[WPK_HALIDE_PATH_MAX], struct wpk_diag *diag);
+wpk_err wpk_halide_find(char out[WPK_HALIDE_PATH_MAX], struct wpk_diag *diag);
 
 /* The library's table, its one symbol: the functions below. */
 struct wpk_halide_functions {
@@ -86,14 +86,13 @@ bool wpk_halide_is_cut(const struct wpk_nest *nest, const struct wpk_nest_entry 
  *
  *   errors  WPK_EUNSUPPORTED with the reason: what target/gpu/print.h refuses, this does;
  *   WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_halide_cuda_compile(const struct wpk_schedule *schedule,
-                                               const char *symbol, struct wpk_launch_plan *plan,
-                                               struct wpk_buf *ptx, struct wpk_diag *diag);
+wpk_err wpk_halide_cuda_compile(const struct wpk_schedule *schedule, const char *symbol,
+                                struct wpk_launch_plan *plan, struct wpk_buf *ptx,
+                                struct wpk_diag *diag);
 /* The same as an image (schema/launch_plan.h), which is written to `path`, with machine code by
  * ptxas where there is one (target/gpu/build.h): else a driver has to compile the PTX.
  *   errors  those of wpk_fs_write, too */
-WPK_MUST_CHECK wpk_err wpk_halide_cuda_build(const struct wpk_schedule *schedule,
-                                             const char *symbol, const char *path,
-                                             struct wpk_diag *diag);
+wpk_err wpk_halide_cuda_build(const struct wpk_schedule *schedule, const char *symbol,
+                              const char *path, struct wpk_diag *diag);
 
 #endif

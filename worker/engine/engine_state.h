@@ -49,7 +49,7 @@ void wpk_device_lock_init(struct wpk_device_lock *lock, const char *name);
 /* Take the lock without blocking; WPK_OK if this lock is held already.
  *   errors  WPK_EBUSY    another process has it: wait for wait_fd, or a moment where that is -1
  *           WPK_ESYSTEM  there are no local sockets here */
-WPK_MUST_CHECK wpk_err wpk_device_lock_take(struct wpk_device_lock *lock);
+wpk_err wpk_device_lock_take(struct wpk_device_lock *lock);
 /* Release the lock, or stop waiting for it. */
 void wpk_device_lock_give(struct wpk_device_lock *lock);
 

@@ -30,9 +30,8 @@ struct wpk_gpu_device {
  *   shape   codegen: the environment's first item, "codegen=9"
  *   errors  WPK_ENOENT no driver, device or compiler, with the reason; WPK_EINVAL no architecture;
  *           WPK_EUNSUPPORTED its compute mode is another than default; WPK_ESYSTEM the driver's */
-WPK_MUST_CHECK wpk_err wpk_gpu_device_describe(const struct wpk_gpu_wanted *wanted,
-                                               const char *codegen, struct wpk_gpu_device *out,
-                                               struct wpk_diag *diag);
+wpk_err wpk_gpu_device_describe(const struct wpk_gpu_wanted *wanted, const char *codegen,
+                                struct wpk_gpu_device *out, struct wpk_diag *diag);
 
 /* Print what compiles for GPUs here, what the GPU and its driver are, and what is missing; without
  * a device, whether kernels are built for the architecture. True if a worker can serve it, or build

@@ -148,9 +148,8 @@ const struct wpk_provider_class *wpk_provider_find(const char *name);
 /* Make a kernel of the vendor's primitive for the request's operator.
  *   errors  WPK_EUNSUPPORTED the vendor does not compute the operator; WPK_ENOENT no library;
  *           WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_provider_gpu_kernel(const char *vendor,
-                                               const struct wpk_provider_request *request,
-                                               struct wpk_kernel **out, struct wpk_diag *diag);
+wpk_err wpk_provider_gpu_kernel(const char *vendor, const struct wpk_provider_request *request,
+                                struct wpk_kernel **out, struct wpk_diag *diag);
 
 /* Measure `count` runs together. */
 typedef wpk_err (*wpk_provider_gpu_time)(void *user, int count, double *ns);
@@ -158,9 +157,8 @@ typedef wpk_err (*wpk_provider_gpu_time)(void *user, int count, double *ns);
 /* Let the primitive use the fastest of its algorithms, of those that run.
  *   shape   excluded: [WPK_PROVIDER_EXCLUDED_MAX], which algorithms are passed over; NULL: none
  *   errors  WPK_EUNSUPPORTED none does; another error of a run: the device failed */
-WPK_MUST_CHECK wpk_err wpk_provider_gpu_choose(struct wpk_gpu_primitive *primitive,
-                                               const bool *excluded, wpk_provider_gpu_time time,
-                                               void *user, struct wpk_diag *diag);
+wpk_err wpk_provider_gpu_choose(struct wpk_gpu_primitive *primitive, const bool *excluded,
+                                wpk_provider_gpu_time time, void *user, struct wpk_diag *diag);
 
 /* oneDNN's kernel for an operator. */
 
@@ -169,8 +167,8 @@ WPK_MUST_CHECK wpk_err wpk_provider_gpu_choose(struct wpk_gpu_primitive *primiti
 /* Open the kernel of the oneDNN primitive that computes the request's program.
  *   owns    caller calls wpk_kernel_close
  *   errors  see wpk_provider_class.open */
-WPK_MUST_CHECK wpk_err wpk_provider_onednn_kernel(const struct wpk_provider_request *request,
-                                                  struct wpk_kernel **out, struct wpk_diag *diag);
+wpk_err wpk_provider_onednn_kernel(const struct wpk_provider_request *request,
+                                   struct wpk_kernel **out, struct wpk_diag *diag);
 
 /* State of the GPU that is number 0 for this process, from NVIDIA's management library. The library
  * is opened when it is first needed, and stays open; a machine may have none. */

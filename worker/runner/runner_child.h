@@ -58,7 +58,7 @@ wpk_err wpk_runner_child_fork(struct wpk_runner_child *child, uint64_t id, int c
                               struct wpk_channel *channel);
 
 /* Keep a child for more candidates of the op; it has none yet.   errors  WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_runner_child_keep(struct wpk_runner_child *child, const char *op);
+wpk_err wpk_runner_child_keep(struct wpk_runner_child *child, const char *op);
 /* Give a child that is ready a candidate: `text` is the message that asks for it. */
 void wpk_runner_child_give(struct wpk_runner_child *child, uint64_t id, const char *work,
                            uint64_t timeout_ns, const struct wpk_buf *text);
@@ -90,10 +90,9 @@ bool wpk_runner_child_expire(struct wpk_runner_child *child,
  * of `record` say how the child ended.
  *   errors  WPK_ETIMEDOUT the process does not disappear; it is given up, nothing is reported, and
  *           the engine was told over `engine` that the runner is broken */
-WPK_MUST_CHECK wpk_err wpk_runner_child_end(struct wpk_runner_child *child,
-                                            const struct wpk_runner_options *options,
-                                            struct wpk_channel *engine, bool *reported,
-                                            struct wpk_record *record);
+wpk_err wpk_runner_child_end(struct wpk_runner_child *child,
+                             const struct wpk_runner_options *options, struct wpk_channel *engine,
+                             bool *reported, struct wpk_record *record);
 
 /* Whether a GPU is there at all. A process whose device was lost does not get it back: a new one
  * asks. */
@@ -101,7 +100,7 @@ WPK_MUST_CHECK wpk_err wpk_runner_child_end(struct wpk_runner_child *child,
 /* Let a child of this process, which must not have used a driver, make a context on the GPU.
  *   errors  WPK_ENOENT it cannot, and `diag` has the reason. A driver that does not answer,
  *           and a process that cannot be made, are no errors. */
-WPK_MUST_CHECK wpk_err wpk_gpu_probe(bool emulated, struct wpk_diag *diag);
+wpk_err wpk_gpu_probe(bool emulated, struct wpk_diag *diag);
 
 /* Make a context on the GPU that stays as long as this process, for all of its kernels. The first
  * kernel tells of a failure. */

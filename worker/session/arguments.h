@@ -50,8 +50,8 @@ struct wpk_arguments {
  *   owns    caller calls wpk_arguments_fini, after a failure too
  *   errors  WPK_EINVAL, WPK_ERANGE with the reason in `diag`; those of wpk_config_file_open
  */
-WPK_MUST_CHECK wpk_err wpk_arguments_parse(int argc, char **argv, struct wpk_arguments *out,
-                                           struct wpk_diag *diag);
+wpk_err wpk_arguments_parse(int argc, char **argv, struct wpk_arguments *out,
+                            struct wpk_diag *diag);
 /* Print the options as a help text. */
 void wpk_arguments_print(FILE *out);
 void wpk_arguments_fini(struct wpk_arguments *arguments);
@@ -63,8 +63,7 @@ void wpk_arguments_fini(struct wpk_arguments *arguments);
  *   errors  WPK_EINVAL the token is empty or too long, or would go unencrypted to another machine
  *           without --insecure; those of wpk_fs_read
  */
-WPK_MUST_CHECK wpk_err wpk_arguments_read_token(const struct wpk_arguments *arguments,
-                                                const char *credentials, char *out,
-                                                struct wpk_diag *diag);
+wpk_err wpk_arguments_read_token(const struct wpk_arguments *arguments, const char *credentials,
+                                 char *out, struct wpk_diag *diag);
 
 #endif

@@ -32,7 +32,7 @@ void wpk_holding_take_in(struct wpk_holding *holding, const struct wpk_message *
 /* Put leases into the engine, advance it, take out ended trials, and begin the duel that is due.
  * *next_ms is as wpk_engine_advance returns it.
  *   errors  those of wpk_engine_advance: the engine has failed */
-WPK_MUST_CHECK wpk_err wpk_holding_advance(struct wpk_holding *holding, uint64_t *next_ms);
+wpk_err wpk_holding_advance(struct wpk_holding *holding, uint64_t *next_ms);
 
 /* The number of leases held, and of those among them that have not ended. */
 uint32_t wpk_holding_count(const struct wpk_holding *holding);

@@ -53,7 +53,7 @@ struct wpk_worker_session_options {
  *           WPK_ESYSTEM    the engine has failed, or no descriptor is left
  *           WPK_EINVAL     `url` is not an address, or an answer makes no sense
  */
-WPK_MUST_CHECK wpk_err wpk_worker_session_run(const struct wpk_worker_session_options *options,
-                                              struct wpk_diag *diag);
+wpk_err wpk_worker_session_run(const struct wpk_worker_session_options *options,
+                               struct wpk_diag *diag);
 
 #endif

@@ -47,6 +47,6 @@ struct wpk_worker_session {
 };
 
 /* Send the next request on each slot that is free. */
-WPK_MUST_CHECK wpk_err wpk_worker_session_ask(struct wpk_worker_session *s);
+wpk_err wpk_worker_session_ask(struct wpk_worker_session *s);
 
 #endif

@@ -19,8 +19,7 @@ struct wpk_workplace {
 /* Remove directories left behind, then make one.
  *   owns    caller calls wpk_workplace_close
  *   errors  WPK_EACCES, WPK_ENOSPC, WPK_ERANGE path too long, WPK_EIO */
-WPK_MUST_CHECK wpk_err wpk_workplace_open(const char *base, struct wpk_workplace *out,
-                                          struct wpk_diag *diag);
+wpk_err wpk_workplace_open(const char *base, struct wpk_workplace *out, struct wpk_diag *diag);
 /* Remove the directory with all its files, and unlock it. */
 void wpk_workplace_close(struct wpk_workplace *place);
 
