@@ -327,9 +327,7 @@ static wpk_err print_json(const struct bench *bench, const struct wpk_plan_call 
         wpk_json_end(w);
     }
     wpk_json_end(w);
-    wpk_err err = wpk_json_puts(w);
-    wpk_json_writer_free(w);
-    return err;
+    return wpk_json_puts(w, true);
 }
 
 /* The difference that the answers of two engines may have. */

@@ -250,7 +250,6 @@ static void put_finding(struct wpk_json_writer *writer, const char *name,
 static wpk_err check_ops(const struct check *check, struct wpk_diag *diag)
 {
     struct wpk_json_writer *writer = check->json ? wpk_json_writer_new_object() : NULL;
-    struct wpk_buf out = {0};
     wpk_err err = WPK_OK;
 
     wpk_json_begin_array(writer, "ops");
@@ -270,11 +269,9 @@ static wpk_err check_ops(const struct check *check, struct wpk_diag *diag)
         wpk_json_put_int(writer, "workers", check->worker_count);
     }
     if (err == WPK_OK && check->json) {
-        err = wpk_json_print(writer, true, &out);
-        puts(wpk_buf_text(&out));
+        return wpk_json_puts(writer, true);
     }
     wpk_json_writer_free(writer);
-    wpk_buf_fini(&out);
     return err;
 }
 

@@ -246,7 +246,7 @@ static wpk_err print_json(const struct survey *survey)
     } else {
         wpk_json_put_null(w, "equations");
     }
-    return wpk_json_puts(w);
+    return wpk_json_puts(w, true);
 }
 
 static void print_values(const struct survey *survey, const char *what, const int *list, int count)
@@ -356,7 +356,6 @@ wpk_err wpk_check_model(const struct wpk_command_context *context, const char *p
         if (options->json) {
             survey.writer = wpk_json_writer_new_object();
             err = print_json(&survey);
-            wpk_json_writer_free(survey.writer);
         } else {
             print(&survey);
         }

@@ -34,9 +34,7 @@ static wpk_err write_request(const struct wpk_api_kernel *kernel, const char *pa
     if (wpk_accuracy_parse(kernel->found_for, &accuracy, NULL) == WPK_OK) {
         wpk_accuracy_put(w, "accuracy", &accuracy);
     }
-    wpk_err err = wpk_json_print(w, false, out);
-    wpk_json_writer_free(w);
-    return err;
+    return wpk_json_finish(w, false, out);
 }
 
 static wpk_err read_answer(const struct wpk_http_reply *reply, struct wpk_choice_answer *out,

@@ -309,7 +309,6 @@ enum wpk_exit wpk_command_genes(struct wpk_invocation *call)
         WPK_OUTPUT_OPTION_ROWS(genes.output),
         WPK_ARGS_END,
     };
-    struct wpk_buf text = {0};
 
     if (!wpk_command_begin(call, options, 0, 1)) {
         return call->status;
@@ -328,11 +327,10 @@ enum wpk_exit wpk_command_genes(struct wpk_invocation *call)
     }
     wpk_json_end(w);
     if (err == WPK_OK && genes.output.json) {
-        err = wpk_json_print(w, false, &text);
-        puts(wpk_buf_text(&text));
+        err = wpk_json_puts(w, false);
+    } else {
+        wpk_json_writer_free(w);
     }
-    wpk_json_writer_free(w);
-    wpk_buf_fini(&text);
     wpk_job_fini(&genes.job);
     return wpk_command_end(call, err);
 }

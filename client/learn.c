@@ -192,8 +192,8 @@ static wpk_err judge(struct learner *learner)
     return err;
 }
 
-static void report(const struct learner *learner, const char *path, const char *sha256,
-                   int operators, int trials, bool json)
+static wpk_err report(const struct learner *learner, const char *path, const char *sha256,
+                      int operators, int trials, bool json)
 {
     double share = learner->right / learner->pairs;
     double without = learner->right_without / learner->pairs;
@@ -203,9 +203,8 @@ static void report(const struct learner *learner, const char *path, const char *
             "out it\nranks %.1f %% right, without a trial of theirs; the device's rules alone "
             "%.1f %%.\n",
             path, trials, operators, 100 * share, 100 * without);
-        return;
+        return WPK_OK;
     }
-    struct wpk_buf text = {0};
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     wpk_json_put_text(w, "file", path);
     wpk_json_put_text(w, "sha256", sha256);
@@ -213,11 +212,7 @@ static void report(const struct learner *learner, const char *path, const char *
     wpk_json_put_int(w, "trials", trials);
     wpk_json_put_real(w, "ranked_right", share);
     wpk_json_put_real(w, "ranked_right_without", without);
-    if (wpk_json_print(w, false, &text) == WPK_OK) {
-        puts(wpk_buf_text(&text));
-    }
-    wpk_json_writer_free(w);
-    wpk_buf_fini(&text);
+    return wpk_json_puts(w, false);
 }
 
 /* Refuse a prior that would be of no use. */
@@ -258,7 +253,7 @@ static wpk_err learn(struct learner *learner, const char *path, bool force, bool
             trials += lessons[i].count;
         }
         wpk_crypto_sha256_hex(text.data, text.size, sha256);
-        report(learner, path, sha256, count, trials, json);
+        err = report(learner, path, sha256, count, trials, json);
     }
     wpk_buf_fini(&text);
     return err;

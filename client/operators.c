@@ -15,7 +15,6 @@ static const char *domain_name(const char *domain)
 static wpk_err print_json(void)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
-    struct wpk_buf text = {0};
     const char *domain = "";
     const struct wpk_operator *op;
 
@@ -27,11 +26,7 @@ static wpk_err print_json(void)
         wpk_json_end(w);
     }
     wpk_json_end(w);
-    wpk_err err = wpk_json_print(w, false, &text);
-    puts(wpk_buf_text(&text));
-    wpk_json_writer_free(w);
-    wpk_buf_fini(&text);
-    return err;
+    return wpk_json_puts(w, false);
 }
 
 static wpk_err print_table(const struct wpk_output *output)

@@ -161,9 +161,7 @@ static wpk_err print_json(const struct profile *profile, const struct wpk_plan_c
         wpk_json_end(w);
     }
     wpk_json_end(w);
-    wpk_err err = wpk_json_puts(w);
-    wpk_json_writer_free(w);
-    return err;
+    return wpk_json_puts(w, true);
 }
 
 /* The run whose sum is nearest to the median. */
@@ -211,8 +209,7 @@ static wpk_err write_trace(const struct profile *profile, const struct wpk_plan_
     }
     wpk_json_end(w);
     wpk_json_put_text(w, "displayTimeUnit", "ns");
-    wpk_err err = wpk_json_print(w, false, &text);
-    wpk_json_writer_free(w);
+    wpk_err err = wpk_json_finish(w, false, &text);
     if (err == WPK_OK) {
         err = wpk_fs_write(profile->trace_path, text.data, text.size, 0644, diag);
     }

@@ -327,7 +327,5 @@ wpk_err wpk_report_encode(const struct wpk_api_job *job, const char *data_dir, s
     }
     wpk_json_end(writer);
     wpk_json_put_real(writer, "seconds", job->seconds);
-    wpk_err err = wpk_json_print(writer, true, out);
-    wpk_json_writer_free(writer);
-    return err;
+    return wpk_json_finish(writer, true, out);
 }

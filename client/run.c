@@ -320,7 +320,6 @@ static wpk_err print_json(const struct run *run, const struct wpk_choice_taken *
                           const struct wpk_run_tensors *tensors, const struct wpk_check *result)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
-    struct wpk_buf text = {0};
     int first = tensors->input_count + tensors->constant_count;
 
     put_entry(w, taken);
@@ -347,11 +346,7 @@ static wpk_err print_json(const struct run *run, const struct wpk_choice_taken *
     } else {
         wpk_json_put_null(w, "check");
     }
-    wpk_err err = wpk_json_print(w, false, &text);
-    wpk_json_writer_free(w);
-    puts(wpk_buf_text(&text));
-    wpk_buf_fini(&text);
-    return err;
+    return wpk_json_puts(w, false);
 }
 
 static wpk_err run_kernel(struct run *run, enum wpk_exit *status, struct wpk_diag *diag)

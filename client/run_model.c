@@ -259,7 +259,6 @@ static wpk_err write_outputs(const struct tensors *tensors, struct wpk_diag *dia
 static wpk_err print_json(const struct tensors *tensors)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
-    struct wpk_buf text = {0};
 
     wpk_json_begin_array(w, "outputs");
     for (int i = 0; i < tensors->output_count; i++) {
@@ -270,11 +269,7 @@ static wpk_err print_json(const struct tensors *tensors)
         wpk_json_end(w);
     }
     wpk_json_end(w);
-    wpk_err err = wpk_json_print(w, false, &text);
-    wpk_json_writer_free(w);
-    puts(wpk_buf_text(&text));
-    wpk_buf_fini(&text);
-    return err;
+    return wpk_json_puts(w, false);
 }
 
 /* Write the outputs that have a file, and say what was computed. */

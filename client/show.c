@@ -208,9 +208,7 @@ void wpk_show_body(const char *name, const char *reason, struct wpk_buf *out)
     if (reason != NULL) {
         wpk_json_put_text(w, "reason", reason);
     }
-    wpk_err err = wpk_json_print(w, false, out);
-    (void)err; /* sticks in `out` */
-    wpk_json_writer_free(w);
+    (void)!wpk_json_finish(w, false, out); /* a failure sticks in `out` */
 }
 
 int wpk_show_verb(const char *verb, const char *const *verbs, struct wpk_diag *diag)

@@ -76,13 +76,9 @@ enum wpk_exit wpk_command_strategies(struct wpk_invocation *call)
     }
     wpk_err err = wpk_output_check(&output, &call->diag);
     if (err == WPK_OK && output.json) {
-        struct wpk_buf text = {0};
         struct wpk_json_writer *w = wpk_json_writer_new_object();
         put_json(w);
-        err = wpk_json_print(w, false, &text);
-        puts(wpk_buf_text(&text));
-        wpk_json_writer_free(w);
-        wpk_buf_fini(&text);
+        err = wpk_json_puts(w, false);
     } else if (err == WPK_OK) {
         err = print_table(&output);
     }

@@ -67,8 +67,7 @@ static wpk_err create(const struct wpk_command_context *context, struct token *t
     if (token->note != NULL) {
         wpk_json_put_text(w, "note", token->note);
     }
-    err = wpk_json_print(w, false, &body);
-    wpk_json_writer_free(w);
+    err = wpk_json_finish(w, false, &body);
     if (err == WPK_OK) {
         err = wpk_show_change(context, &token->show, "/v1/tokens", wpk_buf_text(&body), members,
                               diag);

@@ -68,9 +68,7 @@ static wpk_err print_request(const struct wpk_job *job, const char *device, stru
         wpk_json_end(w);
     }
     wpk_json_end(w);
-    wpk_err err = wpk_json_print(w, false, out);
-    wpk_json_writer_free(w);
-    return err;
+    return wpk_json_finish(w, false, out);
 }
 
 /* A source that this program does not know is none. */

@@ -143,11 +143,14 @@ void wpk_json_writer_fail(struct wpk_json_writer *writer, wpk_err err);
  *   errors  WPK_ENOMEM, WPK_ENOSPC  out->size_max
  */
 wpk_err wpk_json_print(const struct wpk_json_writer *writer, bool pretty, struct wpk_buf *out);
-/* Print the document, indented, and a line feed on standard output; nothing if memory runs out.
+/* The same, and free the writer. */
+wpk_err wpk_json_finish(struct wpk_json_writer *writer, bool pretty, struct wpk_buf *out);
+/* Print the document and a line feed on standard output, and free the writer; nothing is printed if
+ * memory runs out.
  *
  *   errors  WPK_ENOMEM
  */
-wpk_err wpk_json_puts(const struct wpk_json_writer *writer);
+wpk_err wpk_json_puts(struct wpk_json_writer *writer, bool pretty);
 
 /* A configuration file: one JSON object, in which // outside a string begins a comment that ends
  * with its line. Otherwise it is read as strictly as every document: a misspelt member or a wrong

@@ -316,10 +316,17 @@ wpk_err wpk_json_print(const struct wpk_json_writer *writer, bool pretty, struct
     return err;
 }
 
-wpk_err wpk_json_puts(const struct wpk_json_writer *writer)
+wpk_err wpk_json_finish(struct wpk_json_writer *writer, bool pretty, struct wpk_buf *out)
+{
+    wpk_err err = wpk_json_print(writer, pretty, out);
+    wpk_json_writer_free(writer);
+    return err;
+}
+
+wpk_err wpk_json_puts(struct wpk_json_writer *writer, bool pretty)
 {
     struct wpk_buf text = {0};
-    wpk_err err = wpk_json_print(writer, true, &text);
+    wpk_err err = wpk_json_finish(writer, pretty, &text);
     if (err == WPK_OK) {
         puts(wpk_buf_text(&text));
     }

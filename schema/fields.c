@@ -194,9 +194,7 @@ wpk_err wpk_fields_encode(const struct wpk_field *table, const void *object, str
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     wpk_fields_put_here(w, table, object);
-    wpk_err err = wpk_json_print(w, false, out);
-    wpk_json_writer_free(w);
-    return err;
+    return wpk_json_finish(w, false, out);
 }
 
 /* ---- decoding */

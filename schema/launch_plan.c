@@ -108,8 +108,7 @@ wpk_err wpk_launch_plan_encode(const struct wpk_launch_plan *plan,
     WPK_ASSERT(plan->launch_count >= 1);
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     put_plan(w, plan, code->cubin_size);
-    wpk_err err = wpk_json_print(w, false, out);
-    wpk_json_writer_free(w);
+    wpk_err err = wpk_json_finish(w, false, out);
     wpk_buf_append_byte(out, '\n');
     wpk_buf_append(out, code->cubin, code->cubin_size);
     wpk_buf_append(out, code->ptx, code->ptx_size);

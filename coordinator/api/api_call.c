@@ -51,8 +51,7 @@ void wpk_call_text(struct wpk_call *call)
 
 void wpk_call_json(struct wpk_call *call, struct wpk_json_writer *w)
 {
-    wpk_err err = wpk_json_print(w, false, &call->answer->body);
-    wpk_json_writer_free(w);
+    wpk_err err = wpk_json_finish(w, false, &call->answer->body);
     if (err == WPK_OK) {
         wpk_call_text(call);
     } else {

@@ -63,8 +63,7 @@ static void append_other(const struct wpk_match *match, const struct wpk_estimat
     struct wpk_json_writer *w = write_front(match, expected);
     const char *artifact = match->level == WPK_MATCH_OTHER_VERSION ? match->served->artifact : "";
     wpk_json_put_text_or_null(w, "artifact", artifact);
-    wpk_err err = wpk_json_print(w, false, &front);
-    wpk_json_writer_free(w);
+    wpk_err err = wpk_json_finish(w, false, &front);
     if (err == WPK_OK) {
         wpk_buf_append(out, front.data, front.size - 1);
     }

@@ -119,8 +119,7 @@ static void write_answer(struct wpk_change *change, int status)
     }
     change->answer.status = status;
     change->answer.content_type = "application/json";
-    change->err = wpk_json_print(w, false, &change->answer.body);
-    wpk_json_writer_free(w);
+    change->err = wpk_json_finish(w, false, &change->answer.body);
 }
 
 /* The whole table as the batch leaves it: it replaces the one that is checked against. */

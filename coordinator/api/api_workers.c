@@ -37,8 +37,7 @@ void wpk_api_admin_state(struct wpk_api_answer *answer, int status, const char *
     wpk_json_put_text(w, "name", name);
     wpk_json_put_text(w, "order", wpk_admin_state_name(state));
     wpk_json_put_text(w, "reason", reason != NULL ? reason : "");
-    wpk_err err = wpk_json_print(w, false, &answer->body);
-    wpk_json_writer_free(w);
+    wpk_err err = wpk_json_finish(w, false, &answer->body);
     answer->status = status;
     answer->content_type = "application/json";
     if (err != WPK_OK) {

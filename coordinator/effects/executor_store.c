@@ -66,9 +66,7 @@ static wpk_err print_job(const struct wpk_executor *p, const struct wpk_job_entr
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     wpk_document_job(w, NULL, job, wpk_executor_now_ns(p), job->finished_wall_ns);
-    wpk_err err = wpk_json_print(w, false, out);
-    wpk_json_writer_free(w);
-    return err;
+    return wpk_json_finish(w, false, out);
 }
 
 /* The document of a job that has ended is the last that is said of it from the state. */

@@ -224,8 +224,7 @@ bool wpk_api_problem(struct wpk_api_answer *answer, int status, wpk_err err,
     answer->etag[0] = '\0';
     answer->retry_after_s = status == 503 || status == 507 ? RETRY_S : 0;
     wpk_buf_reset(&answer->body);
-    wpk_err printed = wpk_json_print(w, false, &answer->body);
+    wpk_err printed = wpk_json_finish(w, false, &answer->body);
     WPK_ASSERT(printed == WPK_OK || printed == WPK_ENOMEM);
-    wpk_json_writer_free(w);
     return false;
 }

@@ -235,8 +235,7 @@ static wpk_err write_answer(const struct source *source, const struct wpk_served
 {
     struct wpk_buf match = {0};
     struct wpk_json_writer *w = write_match(source);
-    wpk_err err = wpk_json_print(w, false, &match);
-    wpk_json_writer_free(w);
+    wpk_err err = wpk_json_finish(w, false, &match);
     if (err != WPK_OK) {
         wpk_buf_fini(&match);
         return err;

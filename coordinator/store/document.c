@@ -229,8 +229,7 @@ static void put_served(struct wpk_json_writer *w, uint64_t id, const struct docu
     wpk_json_put_text(front, "name", op->name);
     wpk_json_put_raw(front, "binding", op->binding);
     wpk_json_put_bool(front, "from_history", from_history);
-    wpk_err err = wpk_json_print(front, false, &text);
-    wpk_json_writer_free(front);
+    wpk_err err = wpk_json_finish(front, false, &text);
     if (err == WPK_OK && document[0] == '{') {
         wpk_buf_truncate(&text, text.size - 1);
         wpk_buf_append_byte(&text, ',');
@@ -336,9 +335,7 @@ static wpk_err live_job(const struct wpk_coordinator *coordinator, struct wpk_st
         put_kernel_of(w, store, &named, op->kernel_id, op->from_history);
     }
     wpk_json_end(w);
-    wpk_err err = wpk_json_print(w, false, out);
-    wpk_json_writer_free(w);
-    return err;
+    return wpk_json_finish(w, false, out);
 }
 
 wpk_err wpk_document_job_whole(const struct wpk_coordinator *coordinator, struct wpk_store *store,

@@ -119,9 +119,7 @@ wpk_err wpk_document_kernel(struct wpk_store *store, const struct wpk_effect *ef
     wpk_json_put_text(w, "layouts", key->layouts);
     wpk_json_put_int(w, "threads", key->threads);
     wpk_json_put_wall(w, "created", wpk_store_wall_ns(store));
-    wpk_err err = wpk_json_print(w, false, out);
-    wpk_json_writer_free(w);
-    return err;
+    return wpk_json_finish(w, false, out);
 }
 
 static void put_revoked(struct wpk_json_writer *w, const struct wpk_kernel_row *row)
@@ -151,8 +149,7 @@ wpk_err wpk_document_kernel_row(const struct wpk_kernel_row *row, struct wpk_buf
     wpk_json_put_text_or_null(w, "verified_by", row->verified_by);
     wpk_json_put_text_or_null(w, "manifest", row->manifest);
     wpk_json_put_text_or_null(w, "signature", row->signature);
-    wpk_err err = wpk_json_print(w, false, &front);
-    wpk_json_writer_free(w);
+    wpk_err err = wpk_json_finish(w, false, &front);
     if (err == WPK_OK) {
         bool whole = row->document[0] == '{' && row->document[1] != '}';
         wpk_buf_append(out, front.data, front.size - 1);

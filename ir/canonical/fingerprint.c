@@ -117,7 +117,5 @@ wpk_err wpk_binding_print(const struct wpk_binding *binding, struct wpk_buf *out
     put_tensors(w, "inputs", binding, WPK_ROLE_INPUT);
     put_tensors(w, "constants", binding, WPK_ROLE_CONSTANT);
     put_tensors(w, "outputs", binding, WPK_ROLE_OUTPUT);
-    wpk_err err = wpk_json_print(w, false, out);
-    wpk_json_writer_free(w);
-    return err;
+    return wpk_json_finish(w, false, out);
 }
