@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define SCHEDULE_SIZE_MAX ((size_t)1 << 20)
 #define OUTPUT_SIZE_MAX ((size_t)8 << 20)

@@ -3,8 +3,6 @@
 
 #include "common/json.h"
 
-#include <stdio.h>
-
 #define TOKEN_SIZE 256
 
 /* Append the items of one page; *token is the next page's, "" after the last. */

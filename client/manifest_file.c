@@ -5,7 +5,6 @@
 #include "common/json.h"
 #include "runtime/kernel/trust.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -5,8 +5,6 @@
 #include "common/json.h"
 #include "model/operator/operator.h"
 
-#include <stdio.h>
-
 static const char *domain_name(const char *domain)
 {
     return domain[0] != '\0' ? domain : "ai.onnx";

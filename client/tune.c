@@ -15,7 +15,6 @@
 #include "target/codegen.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PLAN_SIZE_MAX ((size_t)1 << 40)

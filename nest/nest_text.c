@@ -6,7 +6,6 @@
 #include "ir/instruction/instruction.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define STEP_MAX 1024 /* past the end of a shorter axis */

@@ -7,7 +7,6 @@
 #include "search/variant.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define GROUP_TRIES_MAX 400

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/space.h"
 
-#include "common/format.h"
 #include "ir/data_index.h"
 #include "search/back_end.h"
 #include "search/candidate_nest.h"

@@ -7,7 +7,6 @@
 #include "coordinator/store/document.h"
 #include "coordinator/store/history_job.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- jobs */

@@ -8,7 +8,6 @@
 #include "search/strategy/strategy.h"
 #include "search/transfer.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
 #include "search/back_end.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NS_PER_S 1000000000

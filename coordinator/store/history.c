@@ -5,8 +5,6 @@
 
 #include "coordinator/store/history_curve.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static int64_t now_of(const struct wpk_store *store)

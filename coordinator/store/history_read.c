@@ -6,7 +6,6 @@
 #include "schema/message.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Columns 0 to 12: what read_summary() wants. A trial that was repeated has several measurements of

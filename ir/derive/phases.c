@@ -18,8 +18,6 @@
 #include "ir/derive/extract.h"
 #include "ir/derive/rewrite.h"
 
-#include <stdio.h>
-
 struct pair {
     int output_axis, reduction_axis;
     int data_dim, weight_dim;

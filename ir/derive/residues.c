@@ -16,8 +16,6 @@
 #include "ir/derive/extract.h"
 #include "ir/derive/rewrite.h"
 
-#include <stdio.h>
-
 struct residues {
     struct wpk_node data;
     int output_axis, reduction_axis;

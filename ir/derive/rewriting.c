@@ -7,7 +7,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define SPREAD 4 /* parts for each thread, so that the last one is not waited for long */

@@ -15,8 +15,6 @@
 #include "ir/derive/extract.h"
 #include "ir/derive/rewrite.h"
 
-#include <stdio.h>
-
 #define TERMS_MAX 8 /* that are written out */
 
 struct window {

@@ -12,7 +12,6 @@
 #include "runtime/kernel/kernel.h"
 #include "runtime/scratch.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Where each tensor lies in its block; indices of the manifest. */

@@ -2,7 +2,6 @@
 #include "search/strategy/model.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define APART 0.02      /* of two times that are told from one another */

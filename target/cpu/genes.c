@@ -13,7 +13,6 @@
 #include "target/cpu/register_tile.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define ORDER_UNITS_MAX 4    /* 24 orders; more axes keep their leading ones together */

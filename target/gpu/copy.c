@@ -7,7 +7,6 @@
 #include "target/gpu/point.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 static bool is_zero(const struct wpk_c_kernel *k, int node)

@@ -6,7 +6,6 @@
 
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 wpk_err wpk_engine_duel_begin(struct wpk_engine *engine, const struct wpk_duel *duel,

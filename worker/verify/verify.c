@@ -8,7 +8,6 @@
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define TERMS_FACTOR 6.0 /* of u k sum|terms|; both are explained in the header */
 #define ORDER_FACTOR 2.0 /* of u sqrt(n) |ref| */
