@@ -178,11 +178,7 @@ static void queue_request(struct wpk_net_peer *peer)
     pthread_mutex_lock(&server->lock);
     bool lives = peer->standing != WPK_NET_DEAD;
     if (lives) {
-        if (server->last != NULL) {
-            server->last->next = request;
-        } else {
-            server->first = request;
-        }
+        *(server->last != NULL ? &server->last->next : &server->first) = request;
         server->last = request;
         peer->queued++;
         peer->was_heard = true;

@@ -49,11 +49,7 @@ void wpk_batch_add(struct wpk_batch *batch, struct wpk_store_write *write)
 {
     WPK_ASSERT(write->perform != NULL);
     write->next = NULL;
-    if (batch->last != NULL) {
-        batch->last->next = write;
-    } else {
-        batch->first = write;
-    }
+    *(batch->last != NULL ? &batch->last->next : &batch->first) = write;
     batch->last = write;
     batch->write_count++;
 }
@@ -114,11 +110,7 @@ struct wpk_held {
 static struct wpk_held *hold(struct wpk_outbox *outbox)
 {
     struct wpk_held *held = WPK_DEMAND(calloc(1, sizeof *held));
-    if (outbox->last != NULL) {
-        outbox->last->next = held;
-    } else {
-        outbox->first = held;
-    }
+    *(outbox->last != NULL ? &outbox->last->next : &outbox->first) = held;
     outbox->last = held;
     return held;
 }

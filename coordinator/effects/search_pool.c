@@ -81,11 +81,7 @@ static void push_answer(struct wpk_search_pool *pool, const struct wpk_search_an
     struct answer *answer = WPK_DEMAND(calloc(1, sizeof *answer));
     answer->body = *body;
     pthread_mutex_lock(&pool->lock);
-    if (pool->answer_last != NULL) {
-        pool->answer_last->next = answer;
-    } else {
-        pool->answer_first = answer;
-    }
+    *(pool->answer_last != NULL ? &pool->answer_last->next : &pool->answer_first) = answer;
     pool->answer_last = answer;
     pthread_mutex_unlock(&pool->lock);
     if (pool->options.threads > 0) {
@@ -283,11 +279,7 @@ static bool tell(struct wpk_search_pool *pool, struct actor *actor, struct call 
         return false;
     }
     call->next = NULL;
-    if (actor->early_last != NULL) {
-        actor->early_last->next = call;
-    } else {
-        actor->early = call;
-    }
+    *(actor->early_last != NULL ? &actor->early_last->next : &actor->early) = call;
     actor->early_last = call;
     return true;
 }
@@ -403,11 +395,7 @@ static struct actor *find_or_make(struct wpk_search_pool *pool, const struct wpk
 static void put(struct wpk_search_pool *pool, struct actor *actor, struct call *call)
 {
     pthread_mutex_lock(&pool->lock);
-    if (actor->last != NULL) {
-        actor->last->next = call;
-    } else {
-        actor->first = call;
-    }
+    *(actor->last != NULL ? &actor->last->next : &actor->first) = call;
     actor->last = call;
     if (!actor->busy) {
         actor->busy = true;
@@ -415,11 +403,8 @@ static void put(struct wpk_search_pool *pool, struct actor *actor, struct call *
         if (pool->options.threads == 0) {
             serve(pool, actor, pool->options.store);
         } else {
-            if (pool->ready_last != NULL) {
-                pool->ready_last->next_ready = actor;
-            } else {
-                pool->ready_first = actor;
-            }
+            *(pool->ready_last != NULL ? &pool->ready_last->next_ready : &pool->ready_first) =
+                actor;
             pool->ready_last = actor;
             pthread_cond_signal(&pool->work);
         }

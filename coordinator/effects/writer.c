@@ -41,11 +41,7 @@ struct wpk_writer {
 static void push(struct queue *queue, struct wpk_batch *batch)
 {
     batch->next = NULL;
-    if (queue->last != NULL) {
-        queue->last->next = batch;
-    } else {
-        queue->first = batch;
-    }
+    *(queue->last != NULL ? &queue->last->next : &queue->first) = batch;
     queue->last = batch;
 }
 

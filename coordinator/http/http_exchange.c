@@ -175,11 +175,7 @@ bool wpk_http_exchange_queue(struct wpk_http_exchange *exchange)
         exchange->request.id = ++server->queued_count << WPK_HTTP_NUMBER_BITS | exchange->number;
         exchange->next = NULL;
         server->awaited[exchange->number] = exchange->request.id;
-        if (server->queue_last != NULL) {
-            server->queue_last->next = exchange;
-        } else {
-            server->queue_first = exchange;
-        }
+        *(server->queue_last != NULL ? &server->queue_last->next : &server->queue_first) = exchange;
         server->queue_last = exchange;
         if (exchange->state != WPK_HTTP_EXCHANGE_QUEUED) { /* by a reader it is */
             suspend(exchange);                             /* before anybody can answer it */
@@ -306,11 +302,7 @@ bool wpk_http_readers_take(struct wpk_http_readers *readers, struct wpk_http_exc
     bool taken = !readers->stopping;
     if (taken) {
         exchange->next = NULL;
-        if (readers->last != NULL) {
-            readers->last->next = exchange;
-        } else {
-            readers->first = exchange;
-        }
+        *(readers->last != NULL ? &readers->last->next : &readers->first) = exchange;
         readers->last = exchange;
         suspend(exchange); /* before anybody can answer it */
         pthread_cond_signal(&readers->work);
