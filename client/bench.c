@@ -5,6 +5,7 @@
 #include "client/command.h"
 #include "client/plan_shape.h"
 #include "client/run_model.h"
+#include "client/run_tensors.h"
 #include "common/clock.h"
 #include "common/fs.h"
 #include "common/json.h"
@@ -102,16 +103,10 @@ static wpk_err write_inputs(const struct bench *bench, const struct wpk_plan_cal
     wpk_err err = WPK_OK;
 
     for (size_t i = 0; err == WPK_OK && i < call->input_count; i++) {
-        struct wpk_buf bytes = {.size_max = FILE_SIZE_MAX};
         char path[96];
-        wpk_npy_encode(&wpk_model_input(call->model, call->shape, i)->type, call->inputs[i].data,
-                       &bytes);
         path_of(bench, "in", i, path, sizeof(path));
-        err = wpk_buf_status(&bytes);
-        if (err == WPK_OK) {
-            err = wpk_fs_write(path, bytes.data, bytes.size, 0600, diag);
-        }
-        wpk_buf_fini(&bytes);
+        err = wpk_run_write_npy(path, &wpk_model_input(call->model, call->shape, i)->type,
+                                call->inputs[i].data, diag);
     }
     return err;
 }

@@ -2,7 +2,7 @@
 #include "client/run_model.h"
 
 #include "client/plan_shape.h"
-#include "common/fs.h"
+#include "client/run_tensors.h"
 #include "common/json.h"
 #include "common/suggest.h"
 #include "model/operator/interpret.h"
@@ -12,13 +12,11 @@
 #include "runtime/wpk.h"
 #include "schema/convert.h"
 #include "schema/draw.h"
-#include "schema/npy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define FILE_SIZE_MAX ((size_t)64 << 30)
 #define ALIGNMENT ((size_t)64)
 #define SEED 1 /* of what is drawn */
 
@@ -146,35 +144,13 @@ static wpk_err set_path(struct tensor *list, int count, const char *option, cons
                     option, option, word, wpk_suggest_text(&suggest));
 }
 
-static wpk_err read_file(struct tensor *tensor, struct wpk_diag *diag)
-{
-    struct wpk_buf bytes = {.size_max = FILE_SIZE_MAX};
-    struct wpk_npy npy;
-
-    wpk_err err = wpk_fs_read(tensor->path, FILE_SIZE_MAX - 1, &bytes, diag);
-    if (err != WPK_OK) {
-        wpk_buf_fini(&bytes);
-        return err == WPK_ENOENT || err == WPK_EACCES ? WPK_EINVAL : err;
-    }
-    err = wpk_npy_decode(wpk_buf_text(&bytes), bytes.size, &npy, diag);
-    if (err == WPK_OK) {
-        err = wpk_npy_read(&npy, &tensor->type, tensor->data, diag);
-    }
-    if (err != WPK_OK && diag != NULL) {
-        snprintf(diag->file, sizeof(diag->file), "%s", tensor->path);
-        snprintf(diag->field, sizeof(diag->field), "%s", tensor->name);
-    }
-    wpk_buf_fini(&bytes);
-    return err;
-}
-
 static wpk_err fill(struct tensor *tensor, bool draw, struct wpk_diag *diag)
 {
     int64_t elements = wpk_tensor_type_elements(&tensor->type);
     wpk_err err = WPK_OK;
 
     if (tensor->path != NULL) {
-        err = read_file(tensor, diag);
+        err = wpk_run_read_npy(tensor->path, tensor->name, &tensor->type, tensor->data, diag);
     } else if (draw) {
         wpk_draw_in_domain(SEED, tensor->name, tensor->type.dtype, tensor->domain, elements,
                            tensor->data);
@@ -242,16 +218,9 @@ static wpk_err write_outputs(const struct tensors *tensors, struct wpk_diag *dia
 
     for (int i = 0; err == WPK_OK && i < tensors->output_count; i++) {
         const struct tensor *tensor = &tensors->output[i];
-        struct wpk_buf bytes = {.size_max = FILE_SIZE_MAX};
-        if (tensor->path == NULL) {
-            continue;
+        if (tensor->path != NULL) {
+            err = wpk_run_write_npy(tensor->path, &tensor->type, tensor->data, diag);
         }
-        wpk_npy_encode(&tensor->type, tensor->data, &bytes);
-        err = wpk_buf_status(&bytes);
-        if (err == WPK_OK) {
-            err = wpk_fs_write(tensor->path, bytes.data, bytes.size, 0644, diag);
-        }
-        wpk_buf_fini(&bytes);
     }
     return err == WPK_ENOENT ? WPK_EINVAL : err;
 }

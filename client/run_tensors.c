@@ -81,24 +81,38 @@ static wpk_err set_path(struct wpk_run_tensors *tensors, int first, int count, c
                     option, name, list, wpk_suggest_text(&suggest));
 }
 
-static wpk_err read_file(struct wpk_run_tensor *tensor, struct wpk_diag *diag)
+wpk_err wpk_run_read_npy(const char *path, const char *name, const struct wpk_tensor_type *type,
+                         void *out, struct wpk_diag *diag)
 {
     struct wpk_buf bytes = {.size_max = FILE_SIZE_MAX};
     struct wpk_npy npy;
-    const struct wpk_tensor_type *type = &tensor->argument->type;
 
-    wpk_err err = wpk_fs_read(tensor->path, FILE_SIZE_MAX - 1, &bytes, diag);
+    wpk_err err = wpk_fs_read(path, FILE_SIZE_MAX - 1, &bytes, diag);
     if (err != WPK_OK) {
         wpk_buf_fini(&bytes);
         return err == WPK_ENOENT || err == WPK_EACCES ? WPK_EINVAL : err;
     }
     err = wpk_npy_decode(wpk_buf_text(&bytes), bytes.size, &npy, diag);
     if (err == WPK_OK) {
-        err = wpk_npy_read(&npy, type, tensor->dense, diag);
+        err = wpk_npy_read(&npy, type, out, diag);
     }
     if (err != WPK_OK && diag != NULL) {
-        snprintf(diag->file, sizeof(diag->file), "%s", tensor->path);
-        snprintf(diag->field, sizeof(diag->field), "%s", tensor->name);
+        snprintf(diag->file, sizeof(diag->file), "%s", path);
+        snprintf(diag->field, sizeof(diag->field), "%s", name);
+    }
+    wpk_buf_fini(&bytes);
+    return err;
+}
+
+wpk_err wpk_run_write_npy(const char *path, const struct wpk_tensor_type *type, const void *data,
+                          struct wpk_diag *diag)
+{
+    struct wpk_buf bytes = {.size_max = FILE_SIZE_MAX};
+
+    wpk_npy_encode(type, data, &bytes);
+    wpk_err err = wpk_buf_status(&bytes);
+    if (err == WPK_OK) {
+        err = wpk_fs_write(path, bytes.data, bytes.size, 0644, diag);
     }
     wpk_buf_fini(&bytes);
     return err;
@@ -126,7 +140,7 @@ static wpk_err fill(struct wpk_run_tensors *tensors, int index, bool draw, struc
     }
     wpk_err err = WPK_OK;
     if (tensor->path != NULL) {
-        err = read_file(tensor, diag);
+        err = wpk_run_read_npy(tensor->path, tensor->name, type, tensor->dense, diag);
     } else {
         wpk_draw_tensor(SEED, tensor->name, type->dtype, WPK_DRAW_ANY,
                         wpk_tensor_type_elements(type), tensor->dense);
@@ -216,15 +230,9 @@ wpk_err wpk_run_tensors_write(const struct wpk_run_tensors *tensors, struct wpk_
 
     for (int i = first; err == WPK_OK && i < first + tensors->output_count; i++) {
         const struct wpk_run_tensor *tensor = &tensors->tensor[i];
-        struct wpk_buf bytes = {.size_max = FILE_SIZE_MAX};
         if (tensor->path != NULL) {
-            wpk_npy_encode(&tensor->argument->type, tensor->dense, &bytes);
-            err = wpk_buf_status(&bytes);
+            err = wpk_run_write_npy(tensor->path, &tensor->argument->type, tensor->dense, diag);
         }
-        if (tensor->path != NULL && err == WPK_OK) {
-            err = wpk_fs_write(tensor->path, bytes.data, bytes.size, 0644, diag);
-        }
-        wpk_buf_fini(&bytes);
     }
     return err == WPK_ENOENT ? WPK_EINVAL : err; /* not found means the kernel, to scripts */
 }

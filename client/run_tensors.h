@@ -47,4 +47,12 @@ wpk_err wpk_run_tensors_run(struct wpk_kernel *kernel, struct wpk_run_tensors *t
 /* Write the outputs that have a file.   errors  those of wpk_fs_write; WPK_ENOMEM */
 wpk_err wpk_run_tensors_write(const struct wpk_run_tensors *tensors, struct wpk_diag *diag);
 
+/* Read a NumPy file into `out`, row-major; `diag` names the tensor. Write one.
+ *   errors  WPK_EINVAL no such file, or of another shape, type or order; those of wpk_fs_read and
+ *           wpk_fs_write; WPK_ENOMEM */
+wpk_err wpk_run_read_npy(const char *path, const char *name, const struct wpk_tensor_type *type,
+                         void *out, struct wpk_diag *diag);
+wpk_err wpk_run_write_npy(const char *path, const struct wpk_tensor_type *type, const void *data,
+                          struct wpk_diag *diag);
+
 #endif
