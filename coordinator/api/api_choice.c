@@ -258,9 +258,7 @@ static wpk_err write_operator(struct choosing *c, struct wpk_diag *diag)
         err = check_operator(&c->choice, diag);
     }
     wpk_buf_fini(&text);
-    if (program != NULL) {
-        wpk_program_fini(program);
-    }
+    wpk_program_fini(program);
     free(program);
     return err;
 }

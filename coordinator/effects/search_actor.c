@@ -11,32 +11,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One of the best: what makes two of them the same, and which is better. */
-struct best {
-    uint32_t number;
-    struct wpk_trial_summary trial;
-};
-
 struct wpk_search_actor {
     struct wpk_space space;
     const struct wpk_strategy_class *kind;
     struct wpk_strategy *strategy;
-    uint64_t seed;
+    struct wpk_strategy_setup setup; /* of what follows */
     char options[WPK_JOB_OPTIONS_MAX];
-    struct wpk_prior *prior; /* owned; NULL: none */
-    struct wpk_hint *hints;  /* owned; [hint_count] */
-    int hint_count;
-    struct wpk_candidate *relatives; /* owned; [relative_count] */
-    int relative_count;
-    int twin_count;
-    struct wpk_accuracy accuracy; /* what is outside counts as raced out */
+    struct wpk_prior *prior;         /* owned; NULL: none */
+    struct wpk_hint *hints;          /* owned; [setup.hint_count] */
+    struct wpk_candidate *relatives; /* owned; [setup.relative_count] */
+    struct wpk_accuracy accuracy;    /* what is outside counts as raced out */
     uint32_t asked_count;
     uint32_t told_count;
     uint32_t saved_count; /* told when it was saved last */
     uint32_t ok_count;    /* of those told */
     uint32_t failed_count;
     uint32_t known_count;
-    struct best best[WPK_BEST_MAX]; /* best first */
+    struct wpk_best best[WPK_BEST_MAX]; /* best first; without their texts */
     uint32_t best_count;
 };
 
@@ -87,26 +78,10 @@ static wpk_err pin(struct wpk_search_actor *actor, const char *pins, struct wpk_
 static void keep_best(struct wpk_search_actor *actor, uint32_t number,
                       const struct wpk_trial_summary *trial)
 {
-    if (trial->outcome != WPK_OUTCOME_OK || wpk_trial_raced_out(actor->accuracy, trial) ||
-        trial->artifact_sha256[0] == '\0') {
-        return;
+    struct wpk_best *best = wpk_best_put(actor->best, &actor->best_count, actor->accuracy, trial);
+    if (best != NULL) {
+        best->number = number;
     }
-    for (uint32_t i = 0; i < actor->best_count; i++) {
-        if (strcmp(actor->best[i].trial.artifact_sha256, trial->artifact_sha256) == 0) {
-            return;
-        }
-    }
-    uint32_t at = actor->best_count;
-    while (at > 0 && wpk_trial_is_faster(trial, &actor->best[at - 1].trial)) {
-        at--;
-    }
-    if (at == WPK_BEST_MAX) {
-        return;
-    }
-    actor->best_count += actor->best_count < WPK_BEST_MAX;
-    memmove(&actor->best[at + 1], &actor->best[at],
-            (actor->best_count - at - 1) * sizeof actor->best[0]);
-    actor->best[at] = (struct best){.number = number, .trial = *trial};
 }
 
 static void count_told(struct wpk_search_actor *actor, uint32_t number,
@@ -206,10 +181,8 @@ static wpk_err replay(struct wpk_search_actor *actor, const struct wpk_history_l
 
 static void drop_strategy(struct wpk_search_actor *actor)
 {
-    if (actor->strategy != NULL) {
-        wpk_strategy_free(actor->strategy);
-        actor->strategy = NULL;
-    }
+    wpk_strategy_free(actor->strategy);
+    actor->strategy = NULL;
 }
 
 /* A snapshot is how often the strategy had been asked, a blank, and the strategy's text. */
@@ -222,16 +195,8 @@ static wpk_err load(struct wpk_search_actor *actor, const struct wpk_history_log
         asked > log->first + log->count || asked < log->first) {
         return WPK_EMISMATCH;
     }
-    const struct wpk_strategy_setup setup = {.seed = actor->seed,
-                                             .options = actor->options,
-                                             .prior = actor->prior,
-                                             .hints = actor->hints,
-                                             .hint_count = actor->hint_count,
-                                             .relatives = actor->relatives,
-                                             .relative_count = actor->relative_count,
-                                             .twin_count = actor->twin_count};
-    wpk_err err =
-        wpk_strategy_load(actor->kind, &actor->space, &setup, text + 1, &actor->strategy, NULL);
+    wpk_err err = wpk_strategy_load(actor->kind, &actor->space, &actor->setup, text + 1,
+                                    &actor->strategy, NULL);
     actor->asked_count = asked;
     if (err == WPK_OK) {
         err = replay(actor, log, asked, told_count);
@@ -242,16 +207,8 @@ static wpk_err load(struct wpk_search_actor *actor, const struct wpk_history_log
 /* A strategy that was never asked, after so many asks of the search. */
 static wpk_err make_strategy(struct wpk_search_actor *actor, uint32_t asked)
 {
-    const struct wpk_strategy_setup setup = {.seed = actor->seed,
-                                             .options = actor->options,
-                                             .prior = actor->prior,
-                                             .hints = actor->hints,
-                                             .hint_count = actor->hint_count,
-                                             .relatives = actor->relatives,
-                                             .relative_count = actor->relative_count,
-                                             .twin_count = actor->twin_count};
     actor->asked_count = asked;
-    return wpk_strategy_make(actor->kind, &actor->space, &setup, &actor->strategy);
+    return wpk_strategy_make(actor->kind, &actor->space, &actor->setup, &actor->strategy);
 }
 
 static wpk_err start(struct wpk_search_actor *actor, const struct wpk_history_log *log,
@@ -293,6 +250,7 @@ static wpk_err read_prior(struct wpk_search_actor *actor, const struct wpk_searc
                         search->key.prior);
     }
     wpk_err err = wpk_prior_decode(wpk_buf_text(&log->prior), &actor->prior, diag);
+    actor->setup.prior = actor->prior;
     return err == WPK_EMISMATCH ? WPK_EUNSUPPORTED : err; /* no other log helps */
 }
 
@@ -304,12 +262,13 @@ static wpk_err read_relatives(struct wpk_search_actor *actor, const struct wpk_h
         return WPK_OK;
     }
     actor->relatives = calloc(log->relative_count, sizeof(*actor->relatives));
+    actor->setup.relatives = actor->relatives;
     err = actor->relatives == NULL ? WPK_ENOMEM : WPK_OK;
     for (uint32_t i = 0; err != WPK_ENOMEM && i < log->relative_count; i++) {
         err = wpk_space_adapt(&actor->space, log->relatives[i],
-                              &actor->relatives[actor->relative_count], NULL);
-        actor->relative_count += err == WPK_OK;
-        actor->twin_count += err == WPK_OK && i < log->twin_count;
+                              &actor->relatives[actor->setup.relative_count], NULL);
+        actor->setup.relative_count += err == WPK_OK;
+        actor->setup.twin_count += err == WPK_OK && i < log->twin_count;
     }
     return err == WPK_ENOMEM ? err : WPK_OK;
 }
@@ -321,12 +280,13 @@ static wpk_err read_hints(struct wpk_search_actor *actor, const struct wpk_histo
         return WPK_OK;
     }
     actor->hints = calloc(log->hint_count, sizeof(*actor->hints));
+    actor->setup.hints = actor->hints;
     for (uint32_t i = 0; actor->hints != NULL && i < log->hint_count; i++) {
-        struct wpk_hint *hint = &actor->hints[actor->hint_count];
+        struct wpk_hint *hint = &actor->hints[actor->setup.hint_count];
         if (wpk_space_fits(&actor->space, log->hints[i].candidate, &hint->candidate, NULL) ==
             WPK_OK) {
             hint->time_ns = log->hints[i].time_ns;
-            actor->hint_count++;
+            actor->setup.hint_count++;
         }
     }
     return actor->hints == NULL ? WPK_ENOMEM : WPK_OK;
@@ -340,7 +300,8 @@ wpk_err wpk_search_actor_new(const struct wpk_search_spec *search,
     if (actor == NULL) {
         return WPK_ENOMEM;
     }
-    actor->seed = search->key.seed;
+    actor->setup.seed = search->key.seed;
+    actor->setup.options = actor->options;
     memcpy(actor->options, search->key.options, sizeof actor->options);
     actor->kind = wpk_strategy_find(search->key.strategy);
     wpk_err err = WPK_OK;

@@ -111,34 +111,13 @@ static void drop_best(struct wpk_search *search, uint32_t at)
 static void keep_best(struct wpk_search *search, uint32_t number, const struct wpk_work_item *ask,
                       uint64_t worker)
 {
-    const struct wpk_trial_summary *trial = &ask->trial;
-    if (trial->outcome != WPK_OUTCOME_OK || wpk_trial_raced_out(search->accuracy, trial) ||
-        trial->artifact_sha256[0] == '\0') {
-        return;
+    struct wpk_best *best =
+        wpk_best_put(search->best, &search->best_count, search->accuracy, &ask->trial);
+    if (best != NULL) {
+        best->number = number;
+        best->candidate = WPK_DEMAND(strdup(ask->text));
+        best->worker = worker;
     }
-    /* Candidates that differ may come to the same code. */
-    for (uint32_t i = 0; i < search->best_count; i++) {
-        if (strcmp(search->best[i].trial.artifact_sha256, trial->artifact_sha256) == 0) {
-            return;
-        }
-    }
-    uint32_t at = search->best_count;
-    while (at > 0 && wpk_trial_is_faster(trial, &search->best[at - 1].trial)) {
-        at--;
-    }
-    if (at == WPK_BEST_MAX) {
-        return;
-    }
-    if (search->best_count == WPK_BEST_MAX) {
-        drop_best(search, WPK_BEST_MAX - 1);
-    }
-    memmove(&search->best[at + 1], &search->best[at],
-            (search->best_count - at) * sizeof search->best[0]);
-    search->best_count++;
-    search->best[at] = (struct wpk_best){.number = number,
-                                         .candidate = WPK_DEMAND(strdup(ask->text)),
-                                         .trial = *trial,
-                                         .worker = worker};
 }
 
 void wpk_asks_count(struct wpk_search *search, uint32_t number, uint64_t worker)

@@ -66,6 +66,35 @@ bool wpk_trial_raced_out(struct wpk_accuracy accuracy, const struct wpk_trial_su
     return trial->censored || !wpk_accuracy_admits(accuracy, trial->times_direct);
 }
 
+struct wpk_best *wpk_best_put(struct wpk_best *best, uint32_t *count, struct wpk_accuracy accuracy,
+                              const struct wpk_trial_summary *trial)
+{
+    if (trial->outcome != WPK_OUTCOME_OK || wpk_trial_raced_out(accuracy, trial) ||
+        trial->artifact_sha256[0] == '\0') {
+        return NULL;
+    }
+    /* Candidates that differ may come to the same code. */
+    for (uint32_t i = 0; i < *count; i++) {
+        if (strcmp(best[i].trial.artifact_sha256, trial->artifact_sha256) == 0) {
+            return NULL;
+        }
+    }
+    uint32_t at = *count;
+    while (at > 0 && wpk_trial_is_faster(trial, &best[at - 1].trial)) {
+        at--;
+    }
+    if (at == WPK_BEST_MAX) {
+        return NULL;
+    }
+    if (*count == WPK_BEST_MAX) {
+        free(best[--*count].candidate);
+    }
+    memmove(&best[at + 1], &best[at], (*count - at) * sizeof best[0]);
+    ++*count;
+    best[at] = (struct wpk_best){.trial = *trial};
+    return &best[at];
+}
+
 struct wpk_trial_summary wpk_trial_summarize(const struct wpk_record *record)
 {
     struct wpk_trial_summary trial = {

@@ -753,6 +753,10 @@ enum wpk_phase wpk_search_phase_shown(enum wpk_search_phase phase);
 /* True if candidate `a` of a search is faster than `b`: by their ratios to the anchor, because
  * times of different moments do not compare; by their times if one has no ratio. */
 bool wpk_trial_is_faster(const struct wpk_trial_summary *a, const struct wpk_trial_summary *b);
+/* Put the trial in its place among at most WPK_BEST_MAX, the fastest first, and return it, of which
+ * the caller fills in the rest; NULL: it is none of them, or another has the same code. */
+struct wpk_best *wpk_best_put(struct wpk_best *best, uint32_t *count, struct wpk_accuracy accuracy,
+                              const struct wpk_trial_summary *trial);
 /* True if the trial was stopped early or is outside the accuracy class: its time says little. */
 bool wpk_trial_raced_out(struct wpk_accuracy accuracy, const struct wpk_trial_summary *trial);
 
