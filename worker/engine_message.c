@@ -75,6 +75,23 @@ wpk_err wpk_engine_message_read(const struct wpk_buf *bytes, struct wpk_engine_m
     return at == end && known ? WPK_OK : WPK_EPARSE;
 }
 
+wpk_err wpk_engine_message_obey(struct wpk_channel *channel,
+                                wpk_err (*obey)(void *user, const struct wpk_buf *text,
+                                                const struct wpk_engine_message *message),
+                                void *user)
+{
+    struct wpk_buf text = {0};
+    struct wpk_engine_message message;
+    wpk_err err;
+    do {
+        err = wpk_channel_receive(channel, &text);
+        err = err == WPK_OK ? wpk_engine_message_read(&text, &message) : err;
+        err = err == WPK_OK ? obey(user, &text, &message) : err;
+    } while (err == WPK_OK);
+    wpk_buf_fini(&text);
+    return err == WPK_ENOENT ? WPK_OK : err;
+}
+
 wpk_err wpk_engine_message_send_result(struct wpk_channel *channel, uint64_t id,
                                        const struct wpk_record *records, int count)
 {
@@ -86,13 +103,12 @@ wpk_err wpk_engine_message_send_result(struct wpk_channel *channel, uint64_t id,
         wpk_fields_put(w, NULL, wpk_record_fields, &records[i]);
     }
     wpk_json_end(w);
-    wpk_err err = wpk_json_print(w, false, &text);
+    wpk_err err = wpk_json_finish(w, false, &text);
     if (err == WPK_OK) {
         err = WPK_ENGINE_SEND(channel, .kind = WPK_ENGINE_MESSAGE_RESULT, .id = id,
                               .text = wpk_buf_text(&text));
     }
     wpk_buf_fini(&text);
-    wpk_json_writer_free(w);
     return err;
 }
 

@@ -121,6 +121,12 @@ wpk_err wpk_engine_message_send_result(struct wpk_channel *channel, uint64_t id,
 /* Read a message, which a child may have sent whose memory a candidate has damaged.
  *   errors  WPK_EPARSE */
 wpk_err wpk_engine_message_read(const struct wpk_buf *bytes, struct wpk_engine_message *out);
+/* Read every message that has arrived, without waiting, and let `obey` do as each says, until one
+ * fails.   errors  those of wpk_channel_receive, wpk_engine_message_read and `obey` */
+wpk_err wpk_engine_message_obey(struct wpk_channel *channel,
+                                wpk_err (*obey)(void *user, const struct wpk_buf *text,
+                                                const struct wpk_engine_message *message),
+                                void *user);
 /* Read the records of a RESULT.
  *   owns    caller calls wpk_record_fini on the *count first of out [max]
  *   errors  WPK_EPARSE and those of wpk_record_decode() */

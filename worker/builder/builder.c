@@ -227,45 +227,30 @@ static void pause_core(struct builder *builder, int core, bool paused)
     }
 }
 
-static wpk_err obey(struct builder *builder, const struct wpk_buf *text)
+static wpk_err obey(void *user, const struct wpk_buf *text,
+                    const struct wpk_engine_message *message)
 {
-    struct wpk_engine_message message;
-    wpk_err err = wpk_engine_message_read(text, &message);
-    if (err != WPK_OK) {
-        return err;
-    }
-    if (message.kind == WPK_ENGINE_MESSAGE_BUILD) {
-        wpk_err started = start_child(builder, &message.build);
+    struct builder *builder = user;
+    wpk_err err = WPK_OK;
+    (void)text;
+    if (message->kind == WPK_ENGINE_MESSAGE_BUILD) {
+        wpk_err started = start_child(builder, &message->build);
         if (started != WPK_OK) {
             char why[128];
             snprintf(why, sizeof why, "a build cannot be started: %s", wpk_err_text(started));
             err =
                 WPK_ENGINE_SEND(&builder->channel, .kind = WPK_ENGINE_MESSAGE_BROKEN, .text = why);
         }
-    } else if (message.kind == WPK_ENGINE_MESSAGE_PAUSE) {
-        pause_core(builder, message.core, true);
+    } else if (message->kind == WPK_ENGINE_MESSAGE_PAUSE) {
+        pause_core(builder, message->core, true);
         err = WPK_ENGINE_SEND(&builder->channel, .kind = WPK_ENGINE_MESSAGE_PAUSED,
-                              .core = message.core);
-    } else if (message.kind == WPK_ENGINE_MESSAGE_RESUME) {
-        pause_core(builder, message.core, false);
+                              .core = message->core);
+    } else if (message->kind == WPK_ENGINE_MESSAGE_RESUME) {
+        pause_core(builder, message->core, false);
     } else {
         err = WPK_EPARSE;
     }
     return err;
-}
-
-static wpk_err obey_all(struct builder *builder)
-{
-    struct wpk_buf text = {0};
-    wpk_err err;
-    do {
-        err = wpk_channel_receive(&builder->channel, &text);
-        if (err == WPK_OK) {
-            err = obey(builder, &text);
-        }
-    } while (err == WPK_OK);
-    wpk_buf_fini(&text);
-    return err == WPK_ENOENT ? WPK_OK : err;
 }
 
 int wpk_builder_serve(const struct wpk_builder_options *options)
@@ -312,7 +297,7 @@ int wpk_builder_serve(const struct wpk_builder_options *options)
                 end_child(&builder, owner[i]);
             }
         }
-        err = obey_all(&builder);
+        err = wpk_engine_message_obey(&builder.channel, obey, &builder);
     }
     return err == WPK_ECLOSED ? 0 : 1; /* the children die with us */
 }

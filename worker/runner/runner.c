@@ -249,41 +249,26 @@ static wpk_err advance_pending(struct runner *runner)
 
 /* ---- messages */
 
-static wpk_err obey(struct runner *runner, const struct wpk_buf *text)
+static wpk_err obey(void *user, const struct wpk_buf *text,
+                    const struct wpk_engine_message *message)
 {
-    struct wpk_engine_message message;
-    wpk_err err = wpk_engine_message_read(text, &message);
-    if (err != WPK_OK) {
-        return err;
-    }
-    if (message.kind == WPK_ENGINE_MESSAGE_OP) {
+    struct runner *runner = user;
+    wpk_err err = WPK_OK;
+    if (message->kind == WPK_ENGINE_MESSAGE_OP) {
         struct wpk_runner_op op;
         /* Whether it works is told to those who need it. */
-        (void)!wpk_runner_ops_get(&runner->ops, message.text, &op, NULL);
-    } else if (message.kind == WPK_ENGINE_MESSAGE_RUN || message.kind == WPK_ENGINE_MESSAGE_DUEL) {
+        (void)!wpk_runner_ops_get(&runner->ops, message->text, &op, NULL);
+    } else if (message->kind == WPK_ENGINE_MESSAGE_RUN ||
+               message->kind == WPK_ENGINE_MESSAGE_DUEL) {
         WPK_ASSERT(runner->pending.size == 0);
         wpk_buf_append(&runner->pending, text->data, text->size);
         err = wpk_buf_status(&runner->pending);
-    } else if (message.kind == WPK_ENGINE_MESSAGE_GO) {
+    } else if (message->kind == WPK_ENGINE_MESSAGE_GO) {
         wpk_runner_child_go(&runner->child, text);
     } else {
         err = WPK_EPARSE;
     }
     return err;
-}
-
-static wpk_err obey_all(struct runner *runner)
-{
-    struct wpk_buf text = {0};
-    wpk_err err;
-    do {
-        err = wpk_channel_receive(&runner->channel, &text);
-        if (err == WPK_OK) {
-            err = obey(runner, &text);
-        }
-    } while (err == WPK_OK);
-    wpk_buf_fini(&text);
-    return err == WPK_ENOENT ? WPK_OK : err;
 }
 
 /* The child has died without a result: say why. One that made no context has died of the candidate
@@ -354,7 +339,7 @@ static wpk_err wait_and_look(struct runner *runner)
             return err;
         }
     }
-    return obey_all(runner);
+    return wpk_engine_message_obey(&runner->channel, obey, runner);
 }
 
 int wpk_runner_serve(const struct wpk_runner_options *options)
