@@ -35,8 +35,7 @@ static void store(void *member, size_t size, int64_t value)
 
 static size_t count_of(const struct wpk_field *f, const void *object)
 {
-    return f->tag_offset == SIZE_MAX ? (size_t)f->max
-                                     : (size_t)load(f, f->tag_offset, sizeof(uint32_t), object);
+    return (size_t)load(f, f->tag_offset, sizeof(uint32_t), object);
 }
 
 /* The object, items or group that the row is about. */

@@ -141,12 +141,6 @@ struct wpk_field {
 #define WPK_FIELD_MAP(name, type, member, count, rows, ...)                                        \
     WPK_FIELD_ITEMS(name, type, member, count, rows, WPK_FIELD_KIND_MAP,                           \
                     .max = (double)WPK_FIELD_LENGTH(WPK_FIELD_MEMBER(type, member)), __VA_ARGS__)
-/* Items in the struct, always all of them. */
-#define WPK_FIELD_FIXED(name, type, member, rows)                                                  \
-    .is_counted = true, .tag_offset = SIZE_MAX,                                                    \
-    WPK_FIELD_ROW(name, type, member, WPK_FIELD_KIND_ARRAY,                                        \
-                  .max = (double)WPK_FIELD_LENGTH(WPK_FIELD_MEMBER(type, member)),                 \
-                  .size = sizeof(WPK_FIELD_MEMBER(type, member)[0]), .table = (rows))
 /* Items in the arena, at most so many, to which the struct points. */
 #define WPK_FIELD_LIST(name, type, member, count, most, rows, ...)                                 \
     WPK_FIELD_ITEMS(name, type, member, count, rows, WPK_FIELD_KIND_ARRAY, .max = (double)(most),  \
