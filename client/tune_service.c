@@ -81,13 +81,12 @@ static void read_match(struct wpk_json_reader *r, struct wpk_tune_expected *out)
         return;
     }
     const char *from = wpk_json_get_text(r, "expected_from", 64);
-    for (int i = 0; i < WPK_TUNE_FROM_ROOFLINE; i++) {
-        if (strcmp(names[i], from) == 0) {
-            out->from = (enum wpk_tune_from)i;
-            wpk_json_enter(r, "expected_ns");
-            out->ns = wpk_json_get_real(r, "median", 0, NS_MAX);
-            wpk_json_leave(r);
-        }
+    int found = wpk_list_find(names, WPK_TUNE_FROM_ROOFLINE, from);
+    if (found >= 0) {
+        out->from = (enum wpk_tune_from)found;
+        wpk_json_enter(r, "expected_ns");
+        out->ns = wpk_json_get_real(r, "median", 0, NS_MAX);
+        wpk_json_leave(r);
     }
 }
 

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct {
     const char *name;
@@ -107,4 +108,13 @@ void *wpk_demand(void *memory, const char *expression, const char *file, int lin
         wpk_assert_failed(expression, file, line);
     }
     return memory;
+}
+
+int wpk_list_find(const char *const *texts, int count, const char *text)
+{
+    int i = 0;
+    while (i < count && strcmp(texts[i], text) != 0) {
+        i++;
+    }
+    return i < count ? i : -1;
 }

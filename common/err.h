@@ -18,6 +18,8 @@ extern "C" {
 
 /* Expand a list of rows X(name, text) to its texts, in order: {WPK_ERR_LIST(WPK_LIST_TEXT)}. */
 #define WPK_LIST_TEXT(name, text) text,
+/* The place of the text among these; -1: it is none of them. */
+int wpk_list_find(const char *const *texts, int count, const char *text);
 
 /* name, text */
 #define WPK_ERR_LIST(X)                                                                            \

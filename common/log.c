@@ -90,26 +90,22 @@ const char *wpk_log_format_name(enum wpk_log_format format)
 
 wpk_err wpk_log_level_parse(const char *text, enum wpk_log_level *level)
 {
-    WPK_ASSERT(text != NULL);
-    for (size_t i = 0; i < LEVEL_COUNT; i++) {
-        if (strcmp(text, level_names[i]) == 0) {
-            *level = (enum wpk_log_level)i;
-            return WPK_OK;
-        }
+    int found = wpk_list_find(level_names, LEVEL_COUNT, text);
+    if (found < 0) {
+        return WPK_EINVAL;
     }
-    return WPK_EINVAL;
+    *level = (enum wpk_log_level)found;
+    return WPK_OK;
 }
 
 wpk_err wpk_log_format_parse(const char *text, enum wpk_log_format *format)
 {
-    WPK_ASSERT(text != NULL);
-    for (size_t i = 0; i < FORMAT_COUNT; i++) {
-        if (strcmp(text, format_names[i]) == 0) {
-            *format = (enum wpk_log_format)i;
-            return WPK_OK;
-        }
+    int found = wpk_list_find(format_names, FORMAT_COUNT, text);
+    if (found < 0) {
+        return WPK_EINVAL;
     }
-    return WPK_EINVAL;
+    *format = (enum wpk_log_format)found;
+    return WPK_OK;
 }
 
 bool wpk_log_enabled(enum wpk_log_level level)

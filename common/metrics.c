@@ -238,15 +238,10 @@ unsigned wpk_metric_value(enum wpk_label label, const char *text)
     if (label == WPK_LABEL_DEVICE) {
         return device_value(text);
     }
-    unsigned count = value_count(label);
-    unsigned other = count - 1;
-    for (unsigned i = 0; i < count; i++) {
-        if (strcmp(labels[label].values[i], text) == 0) {
-            return i;
-        }
-        other = strcmp(labels[label].values[i], "other") == 0 ? i : other;
-    }
-    return other;
+    int count = (int)value_count(label);
+    int found = wpk_list_find(labels[label].values, count, text);
+    found = found < 0 ? wpk_list_find(labels[label].values, count, "other") : found;
+    return (unsigned)(found < 0 ? count - 1 : found);
 }
 
 unsigned wpk_metric_value_count(enum wpk_label label)

@@ -21,14 +21,12 @@ const char *wpk_layouts_name(enum wpk_layouts layouts)
 
 wpk_err wpk_layouts_parse(const char *text, enum wpk_layouts *out)
 {
-    WPK_ASSERT(text != NULL);
-    for (size_t i = 0; i < COUNT_OF(layouts_names); i++) {
-        if (strcmp(text, layouts_names[i]) == 0) {
-            *out = (enum wpk_layouts)i;
-            return WPK_OK;
-        }
+    int found = wpk_list_find(layouts_names, COUNT_OF(layouts_names), text);
+    if (found < 0) {
+        return WPK_ENOENT;
     }
-    return WPK_ENOENT;
+    *out = (enum wpk_layouts)found;
+    return WPK_OK;
 }
 
 void wpk_job_op_fini(struct wpk_job_op *op)

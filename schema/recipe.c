@@ -143,21 +143,13 @@ static void set_spatial(struct wpk_json_reader *r, void *object)
 
 /* ---- tables */
 
-static int find_use(const char *key)
-{
-    int use = WPK_RECIPE_INPUT;
-    while (use < WPK_RECIPE_OUTPUT && strcmp(use_names[use], key) != 0) {
-        use++;
-    }
-    return use;
-}
-
 static void put_tensors(struct wpk_json_writer *w, const char *key, const void *object)
 {
     const struct wpk_recipe *recipe = object;
+    int use = wpk_list_find(use_names, 3, key);
     wpk_json_begin_array(w, key);
     for (int i = 0; i < recipe->tensor_count; i++) {
-        if ((int)recipe->use[i] == find_use(key)) {
+        if ((int)recipe->use[i] == use) {
             wpk_fields_put(w, NULL, wpk_named_tensor_fields, &recipe->tensor[i]);
         }
     }
@@ -177,7 +169,8 @@ static void get_tensors(struct wpk_json_reader *r, const char *key, void *object
         } else if (find_tensor(recipe, tensor.name) >= 0) {
             wpk_json_fail(r, NULL, WPK_EINVAL, "'%s' stands here twice", tensor.name);
         } else {
-            recipe->use[recipe->tensor_count] = (enum wpk_recipe_use)find_use(key);
+            recipe->use[recipe->tensor_count] =
+                (enum wpk_recipe_use)wpk_list_find(use_names, 3, key);
             recipe->tensor[recipe->tensor_count++] = tensor;
         }
     }

@@ -142,13 +142,12 @@ const char *wpk_conditions_name(enum wpk_conditions conditions)
 
 wpk_err wpk_conditions_parse(const char *text, enum wpk_conditions *out)
 {
-    for (int i = 0; i < WPK_CONDITIONS_COUNT; i++) {
-        if (strcmp(text, conditions_names[i]) == 0) {
-            *out = (enum wpk_conditions)i;
-            return WPK_OK;
-        }
+    int found = wpk_list_find(conditions_names, WPK_CONDITIONS_COUNT, text);
+    if (found < 0) {
+        return WPK_ENOENT;
     }
-    return WPK_ENOENT;
+    *out = (enum wpk_conditions)found;
+    return WPK_OK;
 }
 
 const char *wpk_outcome_name(enum wpk_outcome outcome)
@@ -159,13 +158,12 @@ const char *wpk_outcome_name(enum wpk_outcome outcome)
 
 wpk_err wpk_outcome_parse(const char *text, enum wpk_outcome *out)
 {
-    for (int i = 0; i < WPK_OUTCOME_COUNT; i++) {
-        if (strcmp(text, outcome_names[i]) == 0) {
-            *out = (enum wpk_outcome)i;
-            return WPK_OK;
-        }
+    int found = wpk_list_find(outcome_names, WPK_OUTCOME_COUNT, text);
+    if (found < 0) {
+        return WPK_ENOENT;
     }
-    return WPK_ENOENT;
+    *out = (enum wpk_outcome)found;
+    return WPK_OK;
 }
 
 wpk_err wpk_record_encode(const struct wpk_record *record, char **text)

@@ -176,6 +176,17 @@ static bool append_match(struct wpk_call *call, const struct wpk_index_version *
     return ok;
 }
 
+/* After the items of a list; `last` is the id to go on before, 0 at the end. */
+static void end_list(struct wpk_call *call, uint64_t last)
+{
+    char token[24] = "";
+    if (last != 0) {
+        snprintf(token, sizeof token, "%llu", (unsigned long long)last);
+    }
+    wpk_buf_printf(&call->answer->body, "],\"next_page_token\":\"%s\"}", token);
+    wpk_call_text(call);
+}
+
 void wpk_api_list_kernels(struct wpk_call *call)
 {
     int page_size;
@@ -196,12 +207,7 @@ void wpk_api_list_kernels(struct wpk_call *call)
     if (append_match(call, version, &filter, out)) {
         wpk_buf_append_text(out, "\"kernels\":[");
         uint64_t last = append_page(version, &filter, before, page_size, out);
-        char token[24] = "";
-        if (last != 0) {
-            snprintf(token, sizeof token, "%llu", (unsigned long long)last);
-        }
-        wpk_buf_printf(out, "],\"next_page_token\":\"%s\"}", token);
-        wpk_call_text(call);
+        end_list(call, last);
     }
     wpk_index_release(call->api->index, version);
 }
@@ -300,29 +306,19 @@ void wpk_api_list_kernel_history(struct wpk_call *call)
     wpk_buf_append_text(line.out, "{\"kernels\":[");
     uint64_t last =
         wpk_history_kernel_line(call->api->store, id, before, page_size, append_line, &line);
-    char token[24] = "";
-    if (last != 0) {
-        snprintf(token, sizeof token, "%llu", (unsigned long long)last);
-    }
     if (line.count == 0 && before == INT64_MAX) {
         wpk_buf_reset(line.out);
         wpk_call_problem(call, 404, WPK_ENOENT, "",
                          "no such kernel; the list of kernels has their ids");
         return;
     }
-    wpk_buf_printf(line.out, "],\"next_page_token\":\"%s\"}", token);
-    wpk_call_text(call);
+    end_list(call, last);
 }
 
 static bool find_op(struct wpk_call *call, const char *const *names, uint32_t count, int *out)
 {
     const char *op = wpk_http_query(call->request, "op");
-    *out = -1;
-    for (uint32_t i = 0; op != NULL && i < count; i++) {
-        if (strcmp(names[i], op) == 0) {
-            *out = (int)i;
-        }
-    }
+    *out = op != NULL ? wpk_list_find(names, (int)count, op) : -1;
     if (op != NULL && *out < 0) {
         return wpk_call_problem(call, 422, WPK_ENOENT, "op",
                                 "the job has no such operator; its ops have their names");

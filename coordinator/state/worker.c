@@ -39,13 +39,12 @@ const char *wpk_admin_state_name(enum wpk_admin_state state)
 
 wpk_err wpk_admin_state_parse(const char *text, enum wpk_admin_state *out)
 {
-    for (int i = 0; i < WPK_ADMIN_STATE_COUNT; i++) {
-        if (strcmp(state_names[i], text) == 0) {
-            *out = (enum wpk_admin_state)i;
-            return WPK_OK;
-        }
+    int found = wpk_list_find(state_names, WPK_ADMIN_STATE_COUNT, text);
+    if (found < 0) {
+        return WPK_ENOENT;
     }
-    return WPK_ENOENT;
+    *out = (enum wpk_admin_state)found;
+    return WPK_OK;
 }
 
 /* True if `name` is the worker's own or its device's instance. */
