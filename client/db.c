@@ -3,7 +3,7 @@
  * only wpkd knows the database. This file finds the history and the program, and executes it. */
 #include "client/command.h"
 #include "client/show.h"
-#include "client/t4.h"
+#include "client/trial_list.h"
 #include "common/fs.h"
 
 #include <errno.h>

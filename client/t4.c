@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/t4.h"
+#include "client/trial_list.h"
 
 #include "client/job_file.h"
 #include "common/format.h"
