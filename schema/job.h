@@ -62,6 +62,7 @@ struct wpk_job_op {
     int64_t count; /* calls, by which a total budget is shared out; 0 stands for 1 */
 };
 
+struct wpk_field;
 struct wpk_json_reader;
 struct wpk_json_writer;
 
@@ -70,11 +71,16 @@ struct wpk_job_pin {
     char value[WPK_JOB_GENE_MAX];
 };
 
-/* A label that a worker must have to run the job. */
-struct wpk_job_label {
-    char name[WPK_JOB_NAME_MAX]; /* [a-z0-9_.-]+, unique in the job */
-    char value[128];
+#define WPK_WORKER_LABEL_NAME_MAX 64
+#define WPK_WORKER_LABEL_VALUE_MAX 128
+#define WPK_WORKER_LABEL_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789_.-" /* of a name */
+
+/* A label that a worker has, or must have to run a job. */
+struct wpk_worker_label {
+    char name[WPK_WORKER_LABEL_NAME_MAX]; /* [a-z0-9_.-]+, unique among the worker's or job's */
+    char value[WPK_WORKER_LABEL_VALUE_MAX];
 };
+extern const struct wpk_field wpk_worker_label_fields[]; /* schema/fields.h: an entry of a map */
 
 /* `= {0}` is a valid empty job for wpk_job_fini; wpk_job_decode fills every default. */
 struct wpk_job {
@@ -84,7 +90,7 @@ struct wpk_job {
     char kind[16];                   /* "cpu" or "cuda" */
     char device[WPK_JOB_DEVICE_MAX]; /* the device class it is for (device.h); "": any */
     int threads;                     /* of the kernels */
-    struct wpk_job_label *labels;    /* owned; [label_count] */
+    struct wpk_worker_label *labels; /* owned; [label_count] */
     int label_count;
     char strategy[32];                 /* as written; known names: search/strategy/strategy.h */
     char options[WPK_JOB_OPTIONS_MAX]; /* of the strategy, sorted: "rl.learning_rate=0.001;..." */

@@ -258,15 +258,15 @@ static void get_kind(struct wpk_json_reader *reader, const char *key, void *memb
 
 static void check_label(struct wpk_json_reader *reader, void *object)
 {
-    const struct wpk_job_label *label = object;
-    if (label->name[strspn(label->name, "abcdefghijklmnopqrstuvwxyz0123456789_.-")] != '\0') {
+    const struct wpk_worker_label *label = object;
+    if (label->name[strspn(label->name, WPK_WORKER_LABEL_LETTERS)] != '\0') {
         wpk_json_fail(reader, NULL, WPK_EINVAL, "a label's name is of a-z, 0-9, _, . and -");
     }
 }
 
-static const struct wpk_field label_fields[] = {
-    {WPK_FIELD(COPY, NULL, job_label, name)},
-    {WPK_FIELD(LABEL, NULL, job_label, value)},
+const struct wpk_field wpk_worker_label_fields[] = {
+    {WPK_FIELD(COPY, NULL, worker_label, name)},
+    {WPK_FIELD(LABEL, NULL, worker_label, value)},
     {WPK_FIELD_CHECK(check_label)},
     {WPK_FIELD_END},
 };
@@ -290,8 +290,8 @@ static const struct wpk_field target_fields[] = {
     {WPK_FIELD_CUSTOM("kind", job, kind, put_word, get_kind, WPK_OPTIONAL)},
     {WPK_FIELD(LABEL, "device", job, device, WPK_OPTIONAL)},
     {WPK_FIELD_INT("threads", job, threads, 1, WPK_JOB_THREADS_MAX, WPK_OPTIONAL)},
-    {WPK_FIELD_LIST_MAP("labels", job, labels, label_count, WPK_JOB_LABELS_MAX, label_fields,
-                        WPK_OPTIONAL)},
+    {WPK_FIELD_LIST_MAP("labels", job, labels, label_count, WPK_JOB_LABELS_MAX,
+                        wpk_worker_label_fields, WPK_OPTIONAL)},
     {WPK_FIELD_CHECK(check_target)},
     {WPK_FIELD_END},
 };

@@ -116,21 +116,6 @@ static const struct wpk_field back_end_fields[] = {
     {WPK_FIELD_END},
 };
 
-static void check_label(struct wpk_json_reader *r, void *object)
-{
-    const struct wpk_worker_label *label = object;
-    if (label->name[strspn(label->name, WPK_WORKER_LABEL_LETTERS)] != '\0') {
-        wpk_json_fail(r, NULL, WPK_EINVAL, "a label's name is of a-z, 0-9, _, . and -");
-    }
-}
-
-static const struct wpk_field label_fields[] = {
-    {WPK_FIELD(COPY, NULL, worker_label, name)},
-    {WPK_FIELD(LABEL, NULL, worker_label, value)},
-    {WPK_FIELD_CHECK(check_label)},
-    {WPK_FIELD_END},
-};
-
 static unsigned role_of(const char *key)
 {
     return strcmp(key, "builds") == 0 ? WPK_WORKER_BUILDS : WPK_WORKER_RUNS;
@@ -165,7 +150,7 @@ static const struct wpk_field hello_fields[] = {
     {WPK_FIELD_CUSTOM("builds", hello, roles, put_role, get_role)},
     {WPK_FIELD_CUSTOM("runs", hello, roles, put_role, get_role)},
     {WPK_FIELD_INT("slots", hello, slots, 0, WPK_SLOTS_MAX)},
-    {WPK_FIELD_MAP("labels", hello, labels, label_count, label_fields)},
+    {WPK_FIELD_MAP("labels", hello, labels, label_count, wpk_worker_label_fields)},
     {WPK_FIELD_CHECK(check_roles)},
     {WPK_FIELD_END},
 };

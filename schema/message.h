@@ -20,6 +20,7 @@
 #include "common/buf.h"
 #include "schema/accuracy.h"
 #include "schema/device.h"
+#include "schema/job.h"
 #include "schema/record.h"
 
 #define WPK_PROTOCOL_VERSION 8
@@ -38,9 +39,6 @@
 #define WPK_WORKER_NAME_MAX 128
 #define WPK_ENVIRONMENT_MAX 256
 #define WPK_WORKER_LABELS_MAX 16 /* of a worker */
-#define WPK_WORKER_LABEL_NAME_MAX 64
-#define WPK_WORKER_LABEL_VALUE_MAX 128
-#define WPK_WORKER_LABEL_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789_.-" /* of a name */
 #define WPK_TOKEN_MAX 128
 #define WPK_PROGRAM_MAX 64 /* name and version of a program */
 #define WPK_SLOTS_MAX 1024
@@ -159,12 +157,6 @@ struct wpk_message_back_end {
     char version[WPK_PROVIDER_NAME_MAX];   /* of what compiles for it, "gcc-12.2.0"; "": it is
                                               missing, or the environment has its version */
     char missing[WPK_BACK_END_REASON_MAX]; /* why it is not offered; "" where it is */
-};
-
-/* A label that an administrator gives a worker; jobs select by it. */
-struct wpk_worker_label {
-    char name[WPK_WORKER_LABEL_NAME_MAX]; /* [a-z0-9_.-]+, unique among the worker's */
-    char value[WPK_WORKER_LABEL_VALUE_MAX];
 };
 
 struct wpk_hello {

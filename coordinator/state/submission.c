@@ -272,9 +272,7 @@ static wpk_err fill(const struct wpk_job *job, struct wpk_job_entry *entry, stru
     snprintf(entry->device, sizeof entry->device, "%s", job->device);
     snprintf(entry->strategy, sizeof entry->strategy, "%s", job->strategy);
     for (int i = 0; i < job->label_count; i++) {
-        struct wpk_worker_label *label = &entry->labels[entry->label_count++];
-        snprintf(label->name, sizeof label->name, "%s", job->labels[i].name);
-        snprintf(label->value, sizeof label->value, "%s", job->labels[i].value);
+        entry->labels[entry->label_count++] = job->labels[i];
     }
     entry->priority = job->priority;
     entry->threads = job->threads;
