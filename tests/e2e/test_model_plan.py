@@ -101,6 +101,28 @@ def test_python_tunes(box):
     check(told.returncode == 0 and "passed" in told.stdout, "Python tunes", told.stdout, told.stderr[-1500:])
 
 
+NOTEBOOK = """
+import sys, nbclient, nbformat
+book = nbformat.read(sys.argv[1], 4)
+nbclient.NotebookClient(book, timeout=240, resources={"metadata": {"path": sys.argv[2]}}).execute()
+shown = [kind for cell in book.cells for output in cell.get("outputs", []) for kind in output.get("data", {})]
+assert "text/html" in shown, shown
+print("passed")
+"""
+
+
+def test_notebook(box):
+    """examples/tune.ipynb runs as it is, and shows the plan."""
+    with open(LIBRARY, "rb") as library:
+        if b"__asan_init" in library.read():
+            raise Skip("Python itself has no ASan")
+    told = subprocess.run([PYTHON, "-c", NOTEBOOK, os.path.join(ROOT, "examples/tune.ipynb"), box.dir],
+                          capture_output=True, text=True, check=False, timeout=280,
+                          env={**box.env, "PYTHONPATH": os.path.join(ROOT, "python"), "WOODPECKER_LIBRARY": LIBRARY,
+                               "WPK_BIN": BIN, "PYTHONDONTWRITEBYTECODE": "1"})
+    check(told.returncode == 0 and "passed" in told.stdout, "the notebook", told.stdout, told.stderr[-3000:])
+
+
 def test_wheel(box):
     """The wheel is the same, byte for byte, when it is packed twice, and does all that without a library beside."""
     if not os.path.exists(os.path.join(ROOT, ".deps/wheel-venv/stamp")):
