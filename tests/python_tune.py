@@ -5,6 +5,7 @@
 
 WPK_BIN is the folder of wpkctl, WOODPECKER_LIBRARY libwpk. Ends with 0 if everything is as it should be.
 """
+import logging
 import os
 import signal
 import sys
@@ -39,7 +40,14 @@ def test_op(data):
     for factor in (1, 2):  # other weights are packed again
         assert near(multiply(a, b * factor), np.maximum(a @ (b * factor), 0))
     raises(wpk.InvalidInput, lambda: multiply(a), "A, B")
+    said = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append((record.levelname, record.getMessage()))
+    logging.getLogger("woodpecker").addHandler(handler)
+    logging.getLogger("woodpecker").setLevel(logging.DEBUG)
     multiply.why()
+    logging.getLogger("woodpecker").removeHandler(handler)
+    assert said and said[0][0] == "INFO" and said[0][1].startswith("wpkctl why "), said
     raises(wpk.InvalidInput, lambda: wpk.op("C[i] = A[i+1]", A="f32[4]"), "C=")
     raises(wpk.InvalidInput, lambda: wpk.op("C[i] = A[i]", A="f32[4"), "A", "f32[4")
     raises(wpk.InvalidInput, lambda: wpk.op("C[i] = A[i] +", A="f32[4]").tune(candidates=1, data=data), "op:1:")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """wpkctl as a child: where it is, and how it is run, shown and stopped."""
 import json
+import logging
 import os
 import shutil
 import signal
@@ -11,6 +12,7 @@ import threading
 from ._errors import InvalidInput, NotFound, WoodpeckerError
 
 _EXIT = {2: InvalidInput}
+_LOG = logging.getLogger("woodpecker")
 STOP_S = 600  # for the end of a search that was stopped: each operator still gets a kernel
 
 
@@ -62,6 +64,7 @@ class _Progress:
 
     def say(self, line):
         self.lines = self.lines[-40:] + [line]
+        _LOG.debug("%s", line)
         if self.bar is not None:
             self.bar.set_description_str(line[:100])
         elif self.terminal:
@@ -91,6 +94,7 @@ def call(*words, shown=False):
     WoodpeckerError
         With what it says, if it fails.
     """
+    _LOG.info("wpkctl %s", " ".join(map(os.fspath, words)))
     child = subprocess.Popen([program(), *map(os.fspath, words)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
                              env=environment())
