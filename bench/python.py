@@ -2,8 +2,8 @@
 """Times what Python adds, on small plans that it tunes: python.py [--seconds S]. Needs numpy, onnx and onnxruntime.
 
 A row says what one run by woodpecker costs beside ONNX Runtime's run of a graph that does nothing, in turns; what a further
-input costs; what `import woodpecker` adds to numpy; how much memory eight processes have that were forked behind load(),
-beside one.
+input costs; what `import woodpecker` adds to numpy; how much memory a plan costs eight processes that were forked behind
+load(), beside one.
 """
 import argparse
 import os
@@ -68,17 +68,23 @@ def own_memory():
 
 
 def grown_by(plan_path, processes):
-    """How much memory loading and running a plan adds, in MB: to one process, or to so many that are forked behind load()."""
+    """How much memory loading and running a plan adds, in MB: to one process, or to so many that are forked behind load(),
+    beyond what Python itself has more of when as many are forked that have no plan."""
+    return memory_of(plan_path, processes) - memory_of(None, processes)
+
+
+def memory_of(plan_path, processes):
     reads, writes = os.pipe()
     if os.fork() == 0:
         x, before = {"x": np.ones((1, WEIGHTS), "f4")}, own_memory()
-        plan = wpk.load(plan_path)
-        plan.run(x)
+        plan = wpk.load(plan_path) if plan_path else None
+        run = plan.run if plan_path else len
+        run(x)
         children = []
         for _ in range(processes - 1):
             child = os.fork()
             if child == 0:
-                plan.run(x)
+                run(x)
                 time.sleep(0.5)
                 os.write(writes, b"%f\n" % own_memory())
                 time.sleep(0.5)
