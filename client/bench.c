@@ -127,12 +127,8 @@ static wpk_err compare_output(const struct bench *bench, const struct wpk_plan_c
 
     path_of(bench, "out", index, path, sizeof(path));
     wpk_err err = ours != NULL && theirs != NULL ? WPK_OK : WPK_ENOMEM;
-    if (err == WPK_OK) {
-        err = wpk_fs_read(path, FILE_SIZE_MAX - 1, &bytes, diag);
-    }
-    if (err == WPK_OK) {
-        err = wpk_npy_decode(wpk_buf_text(&bytes), bytes.size, &npy, diag);
-    }
+    err = err == WPK_OK ? wpk_fs_read(path, FILE_SIZE_MAX - 1, &bytes, diag) : err;
+    err = err == WPK_OK ? wpk_npy_decode(wpk_buf_text(&bytes), bytes.size, &npy, diag) : err;
     if (err == WPK_OK) {
         err = wpk_npy_read(&npy, type, theirs, diag); /* of no more bytes than doubles */
     }
@@ -396,9 +392,7 @@ static wpk_err use(const struct wpk_plan_call *call, void *user, struct wpk_diag
     if (bench->against != NULL) {
         err = start_peers(bench, call, diag);
     }
-    if (err == WPK_OK) {
-        err = time_all(bench, call);
-    }
+    err = err == WPK_OK ? time_all(bench, call) : err;
     if (err == WPK_OK && bench->json) {
         err = print_json(bench, call);
     } else if (err == WPK_OK) {

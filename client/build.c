@@ -135,9 +135,7 @@ static wpk_err read_record(const struct build *build, struct wpk_record *record,
         err = wpk_json_status(reader);
         wpk_json_close(reader);
     }
-    if (err == WPK_OK) {
-        err = wpk_record_decode(wpk_buf_text(&text), record, diag);
-    }
+    err = err == WPK_OK ? wpk_record_decode(wpk_buf_text(&text), record, diag) : err;
     wpk_buf_fini(&line);
     wpk_buf_fini(&text);
     return err;
@@ -234,9 +232,7 @@ static enum wpk_exit run(struct build *build)
     int code = 0;
 
     wpk_err err = prepare(build, &diag);
-    if (err == WPK_OK) {
-        err = evaluate(build, &code, &diag);
-    }
+    err = err == WPK_OK ? evaluate(build, &code, &diag) : err;
     if (err == WPK_OK && code > 1 && !wpk_follow_interrupted()) {
         char words[WPK_DIAG_TEXT_MAX];
         wpk_child_last_words(build->output_path, words, sizeof(words));

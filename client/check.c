@@ -68,9 +68,7 @@ static wpk_err show_workers(const struct wpk_command_context *context,
     if (err == WPK_OK) {
         err = wpk_list_fetch(&session, "/v1/workers", "", "workers", WPK_API_LIST_MAX, &body, diag);
     }
-    if (err == WPK_OK) {
-        err = wpk_api_decode_workers(&body, &arena, &workers, &count, diag);
-    }
+    err = err == WPK_OK ? wpk_api_decode_workers(&body, &arena, &workers, &count, diag) : err;
     *out = 0;
     for (int i = 0; err == WPK_OK && i < count; i++) {
         *out += is_ready(&workers[i], kind);
@@ -136,9 +134,7 @@ static wpk_err look(const struct check *check, int op, struct finding *out, stru
         return err;
     }
     err = wpk_notation_print(&program, &out->notation);
-    if (err == WPK_OK) {
-        err = wpk_fingerprint(&program, &out->fingerprint);
-    }
+    err = err == WPK_OK ? wpk_fingerprint(&program, &out->fingerprint) : err;
     if (err == WPK_OK) {
         wpk_cost(&program, &out->cost);
         out->instruction = wpk_program_instruction(&program, WPK_CPU_FLAGS_ALL);
@@ -316,9 +312,7 @@ enum wpk_exit wpk_command_check(struct wpk_invocation *call)
             call, wpk_check_model(call->context, call->args.operands[0], &model, &call->diag));
     }
     wpk_err err = wpk_job_file_read(call->args.operands[0], &check.job, &call->diag);
-    if (err == WPK_OK) {
-        err = wpk_job_space_device(&check.job, &check.device, &call->diag);
-    }
+    err = err == WPK_OK ? wpk_job_space_device(&check.job, &check.device, &call->diag) : err;
     if (err == WPK_OK && !no_peak && !wpk_device_is_cuda(&check.device) &&
         wpk_peak_measure(&peak) == WPK_OK) {
         check.roofline = (struct wpk_roofline){peak.flops_per_s, peak.bytes_per_s};

@@ -341,16 +341,12 @@ wpk_err wpk_check_model(const struct wpk_command_context *context, const char *p
     for (int n = 0; err == WPK_OK && n < graph.node_count; n++) {
         err = look(&survey, n, options->expand, diag);
     }
-    if (err == WPK_OK) {
-        err = wpk_buf_status(&survey.equations);
-    }
+    err = err == WPK_OK ? wpk_buf_status(&survey.equations) : err;
     if (err == WPK_OK) {
         survey.constant_bytes = (double)wpk_graph_constant_bytes(&graph);
         err = find_steps(&survey, path, options, diag);
     }
-    if (err == WPK_OK) {
-        err = estimate(&survey, context, options, diag);
-    }
+    err = err == WPK_OK ? estimate(&survey, context, options, diag) : err;
     if (err == WPK_OK) {
         qsort(survey.tally, (size_t)survey.tally_count, sizeof(survey.tally[0]), compare);
         if (options->json) {

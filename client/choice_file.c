@@ -79,9 +79,7 @@ wpk_err wpk_choice_file_ask(struct wpk_session *session, const struct wpk_api_ke
     if (kernel->is_too_wide && (err == WPK_EMISMATCH || err == WPK_EINVAL)) {
         err = wpk_find_none(kernel, diag); /* nothing of the choice fits either */
     }
-    if (err == WPK_OK) {
-        err = read_answer(&reply, out, diag);
-    }
+    err = err == WPK_OK ? read_answer(&reply, out, diag) : err;
     if (err == WPK_OK) {
         err = wpk_manifest_file_check(session, wpk_buf_text(&out->choice), out->signature, diag);
     }

@@ -33,9 +33,7 @@ bool wpk_command_begin(struct wpk_invocation *call, const struct wpk_option *opt
                        command->name, command->operands[0] != '\0' ? " " : "", command->operands,
                        command->name);
     }
-    if (err == WPK_OK) {
-        err = wpk_args_check_outputs(options, args, &call->diag);
-    }
+    err = err == WPK_OK ? wpk_args_check_outputs(options, args, &call->diag) : err;
     call->status = wpk_command_end(call, err);
     return err == WPK_OK;
 }

@@ -239,9 +239,7 @@ enum wpk_exit wpk_command_dashboard(struct wpk_invocation *call)
         return call->status;
     }
     wpk_err err = wpk_session_open(call->context, &given, &session, &call->diag);
-    if (err == WPK_OK) {
-        err = run(&dashboard, &call->diag);
-    }
+    err = err == WPK_OK ? run(&dashboard, &call->diag) : err;
     wpk_session_close(&session);
     return wpk_command_end(call, err);
 }
@@ -268,9 +266,7 @@ enum wpk_exit wpk_command_report(struct wpk_invocation *call)
     } else if (!wpk_session_is_job_id(call->args.operands[0], &call->diag)) {
         err = WPK_EINVAL;
     }
-    if (err == WPK_OK) {
-        err = wpk_session_open(call->context, &given, &session, &call->diag);
-    }
+    err = err == WPK_OK ? wpk_session_open(call->context, &given, &session, &call->diag) : err;
     wpk_buf_printf(&target, "/ui/report?id=%s", call->args.operands[0]);
     if (op != NULL) {
         wpk_buf_append_text(&target, "&op=");

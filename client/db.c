@@ -155,13 +155,9 @@ static wpk_err export_t4(const struct wpk_command_context *context, const char *
     struct wpk_trial_list list = {0};
     struct wpk_buf text = {0};
     wpk_err err = wpk_session_open(context, &given, &session, diag);
-    if (err == WPK_OK) {
-        err = wpk_trial_list_fetch(&session, job, op, &arena, &list, diag);
-    }
+    err = err == WPK_OK ? wpk_trial_list_fetch(&session, job, op, &arena, &list, diag) : err;
     err = err == WPK_OK ? wpk_t4_encode(&list, &text) : err;
-    if (err == WPK_OK) {
-        err = wpk_fs_write(path, text.data, text.size, 0666, diag);
-    }
+    err = err == WPK_OK ? wpk_fs_write(path, text.data, text.size, 0666, diag) : err;
     wpk_buf_fini(&text);
     wpk_arena_fini(&arena);
     wpk_session_close(&session);

@@ -262,12 +262,8 @@ static wpk_err show(const char *path, const char *out_path, const struct wpk_opt
             snprintf(diag->file, sizeof(diag->file), "%s", path);
         }
     }
-    if (err == WPK_OK) {
-        err = choose_shape(&d, shapes, diag);
-    }
-    if (err == WPK_OK) {
-        err = draw(&d);
-    }
+    err = err == WPK_OK ? choose_shape(&d, shapes, diag) : err;
+    err = err == WPK_OK ? draw(&d) : err;
     if (err == WPK_OK) {
         err = wpk_fs_write(out_path, d.out.data, d.out.size, 0666, diag);
         err = err == WPK_ENOENT ? WPK_EINVAL : err;

@@ -25,9 +25,7 @@ static wpk_err fetch_served(struct wpk_session *session, const char *fingerprint
 
     snprintf(query, sizeof(query), "fingerprint=%s", fingerprint);
     wpk_err err = wpk_list_fetch(session, "/v1/kernels", query, "kernels", 100, &body, diag);
-    if (err == WPK_OK) {
-        err = wpk_api_decode_kernels(&body, arena, kernels, count, diag);
-    }
+    err = err == WPK_OK ? wpk_api_decode_kernels(&body, arena, kernels, count, diag) : err;
     wpk_buf_fini(&body);
     return err;
 }
@@ -373,12 +371,8 @@ static wpk_err find_by_name(struct wpk_session *session, const char *name,
         return find_of_job(session, name, wanted, arena, out, diag);
     }
     wpk_err err = wpk_list_fetch(session, "/v1/jobs", "", "jobs", JOBS_SEARCHED, &body, diag);
-    if (err == WPK_OK) {
-        err = wpk_api_decode_jobs(&body, arena, &jobs, &count, diag);
-    }
-    if (err == WPK_OK) {
-        err = search_jobs(session, name, jobs, count, arena, out, diag);
-    }
+    err = err == WPK_OK ? wpk_api_decode_jobs(&body, arena, &jobs, &count, diag) : err;
+    err = err == WPK_OK ? search_jobs(session, name, jobs, count, arena, out, diag) : err;
     wpk_buf_fini(&body);
     return err == WPK_OK ? prefer_served(session, wanted, arena, out, diag) : err;
 }

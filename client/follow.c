@@ -378,12 +378,8 @@ wpk_err wpk_follow_submit(struct wpk_session *session, const struct wpk_job *job
     char id[64];
 
     wpk_err err = wpk_job_encode(job, &text);
-    if (err == WPK_OK) {
-        err = wpk_session_submit(session, wpk_buf_text(&text), &accepted, diag);
-    }
-    if (err == WPK_OK) {
-        err = wpk_api_decode_job(&accepted.body, arena, &job_there, diag);
-    }
+    err = err == WPK_OK ? wpk_session_submit(session, wpk_buf_text(&text), &accepted, diag) : err;
+    err = err == WPK_OK ? wpk_api_decode_job(&accepted.body, arena, &job_there, diag) : err;
     if (err == WPK_OK) {
         snprintf(id, sizeof(id), "%s", job_there.id);
         follow.id = id;

@@ -211,12 +211,8 @@ static wpk_err show(struct genes *genes, const char *name, const struct wpk_prog
     struct wpk_space space = {0};
 
     wpk_err err = wpk_job_space_device(&genes->job, &device, diag);
-    if (err == WPK_OK) {
-        err = wpk_job_space(&genes->job, layouts, program, &device, &space, diag);
-    }
-    if (err == WPK_OK) {
-        err = collect(genes, &space);
-    }
+    err = err == WPK_OK ? wpk_job_space(&genes->job, layouts, program, &device, &space, diag) : err;
+    err = err == WPK_OK ? collect(genes, &space) : err;
     if (err == WPK_OK && genes->output.json) {
         put_json(genes, name, w);
     } else if (err == WPK_OK) {
@@ -267,9 +263,7 @@ static wpk_err show_known(const struct wpk_command_context *context, struct gene
         genes->job.threads = genes->threads > 0 ? (int)genes->threads : kernel->threads;
         err = wpk_program_parse(kernel->op, &program, diag);
     }
-    if (err == WPK_OK) {
-        err = show(genes, what, &program, layouts, w, diag);
-    }
+    err = err == WPK_OK ? show(genes, what, &program, layouts, w, diag) : err;
     wpk_program_fini(&program);
     wpk_arena_fini(&arena);
     wpk_session_close(&session);

@@ -109,12 +109,8 @@ wpk_err wpk_job_file_read(const char *path, struct wpk_job *out, struct wpk_diag
     }
     err = wpk_job_decode(wpk_buf_text(&text), text.size, &job, diag);
     wpk_buf_fini(&text);
-    if (err == WPK_OK) {
-        err = check(&job, diag);
-    }
-    if (err == WPK_OK) {
-        err = read_named_prior(path, &job, diag);
-    }
+    err = err == WPK_OK ? check(&job, diag) : err;
+    err = err == WPK_OK ? read_named_prior(path, &job, diag) : err;
     if (err != WPK_OK) {
         if (diag != NULL) {
             snprintf(diag->file, sizeof(diag->file), "%s", path);
@@ -194,9 +190,7 @@ wpk_err wpk_job_file_make(const struct wpk_job_inline *given, struct wpk_job *ou
     op->notation = strdup(given->op);
     op->tensors = calloc(WPK_JOB_TENSORS_MAX, sizeof(*op->tensors));
     err = op->notation == NULL || op->tensors == NULL ? WPK_ENOMEM : WPK_OK;
-    if (err == WPK_OK) {
-        err = fill_tensors(given, op, diag);
-    }
+    err = err == WPK_OK ? fill_tensors(given, op, diag) : err;
     if (err == WPK_OK && (err = check(&job, diag)) != WPK_OK && diag != NULL) {
         snprintf(diag->file, sizeof(diag->file), "--op");
     }
@@ -281,9 +275,7 @@ wpk_err wpk_job_file_override(const struct wpk_job_overrides *overrides, struct 
         err = overrides->prior != NULL ? read_prior(overrides->prior, job, diag)
                                        : wpk_prior_check(job->strategy, job->prior_text, diag);
     }
-    if (err == WPK_OK) {
-        err = override_ops(overrides, job, diag);
-    }
+    err = err == WPK_OK ? override_ops(overrides, job, diag) : err;
     if (err != WPK_OK) {
         return err;
     }

@@ -167,9 +167,7 @@ static wpk_err pin_canonical(const struct wpk_job *job, enum wpk_layouts layouts
     struct wpk_space space = {0};
 
     wpk_err err = map != NULL ? wpk_program_canonical_map(program, &canonical, map) : WPK_ENOMEM;
-    if (err == WPK_OK) {
-        err = wpk_space_derive(&canonical, &options, &space, diag);
-    }
+    err = err == WPK_OK ? wpk_space_derive(&canonical, &options, &space, diag) : err;
     for (int i = 0; err == WPK_OK && i < job->pin_count; i++) {
         struct wpk_buf name = {0};
         struct wpk_buf value = {0};

@@ -41,9 +41,7 @@ static wpk_err print_cuda(const struct wpk_schedule *schedule, struct wpk_buf *o
         err = wpk_fail(diag, WPK_EUNSUPPORTED, "'%s' compiled this kernel, which is for no GPU",
                        schedule->by);
     }
-    if (err == WPK_OK) {
-        err = wpk_cuda_print(schedule, "wpk_main", &text, plan, diag);
-    }
+    err = err == WPK_OK ? wpk_cuda_print(schedule, "wpk_main", &text, plan, diag) : err;
     if (err == WPK_OK && strcmp(schedule->by, wpk_back_end_name(WPK_BACK_END_cuda)) != 0) {
         wpk_buf_printf(out, "// CUDA C's program of the schedule; '%s' compiled the kernel.\n",
                        schedule->by);

@@ -109,9 +109,7 @@ static wpk_err fetch_names(struct wpk_session *session, struct wpk_arena *arena,
     int count = 0;
 
     wpk_err err = wpk_list_fetch(session, "/v1/jobs", "", "jobs", JOBS_NAMED, &body, diag);
-    if (err == WPK_OK) {
-        err = wpk_api_decode_jobs(&body, arena, &jobs, &count, diag);
-    }
+    err = err == WPK_OK ? wpk_api_decode_jobs(&body, arena, &jobs, &count, diag) : err;
     if (err == WPK_OK) {
         *names = (struct names){jobs, count};
     }

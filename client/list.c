@@ -53,9 +53,7 @@ wpk_err wpk_list_fetch(struct wpk_session *session, const char *path, const char
         if (err == WPK_OK) {
             err = wpk_session_ask(session, wpk_buf_text(&request), NULL, &reply, diag);
         }
-        if (err == WPK_OK) {
-            err = take_page(&reply.body, key, max, &count, out, token, diag);
-        }
+        err = err == WPK_OK ? take_page(&reply.body, key, max, &count, out, token, diag) : err;
         wpk_http_reply_fini(&reply);
         wpk_buf_fini(&request);
         /* Every page holds an item, so a server that says otherwise is not asked for ever. */

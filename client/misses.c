@@ -122,12 +122,8 @@ static wpk_err submit(const struct wpk_command_context *context, struct wpk_show
     if (err == WPK_OK && job.size == 0) {
         err = wpk_fail(diag, WPK_ENOENT, "nothing that was looked up is missing");
     }
-    if (err == WPK_OK) {
-        err = wpk_session_submit(&session, wpk_buf_text(&job), &reply, diag);
-    }
-    if (err == WPK_OK) {
-        err = wpk_api_decode_job(&reply.body, &arena, &accepted, diag);
-    }
+    err = err == WPK_OK ? wpk_session_submit(&session, wpk_buf_text(&job), &reply, diag) : err;
+    err = err == WPK_OK ? wpk_api_decode_job(&reply.body, &arena, &accepted, diag) : err;
     if (err == WPK_OK) {
         puts(show->output.json ? wpk_buf_text(&reply.body) : accepted.id);
     }

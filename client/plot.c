@@ -104,9 +104,7 @@ static wpk_err draw(const struct wpk_trial_list *list, struct wpk_arena *arena, 
     survey(&plot, points);
     wpk_chart_draw(&plot.chart, &out);
     wpk_err err = wpk_buf_status(&out);
-    if (err == WPK_OK) {
-        err = wpk_fs_write(path, out.data, out.size, 0666, diag);
-    }
+    err = err == WPK_OK ? wpk_fs_write(path, out.data, out.size, 0666, diag) : err;
     wpk_buf_fini(&out);
     return err;
 }
@@ -132,9 +130,7 @@ enum wpk_exit wpk_command_plot(struct wpk_invocation *call)
     if (path == NULL) {
         err = wpk_fail(&call->diag, WPK_EINVAL, "-o says where the SVG goes");
     }
-    if (err == WPK_OK) {
-        err = wpk_session_open(call->context, &given, &session, &call->diag);
-    }
+    err = err == WPK_OK ? wpk_session_open(call->context, &given, &session, &call->diag) : err;
     if (err == WPK_OK) {
         err =
             wpk_trial_list_fetch(&session, call->args.operands[0], op, &arena, &list, &call->diag);

@@ -372,9 +372,7 @@ static wpk_err copy_file(const char *from, const char *to, struct wpk_diag *diag
 {
     struct wpk_buf text = {0};
     wpk_err err = wpk_fs_read(from, SIZE_MAX / 2, &text, diag);
-    if (err == WPK_OK) {
-        err = wpk_fs_write(to, text.data, text.size, 0600, diag);
-    }
+    err = err == WPK_OK ? wpk_fs_write(to, text.data, text.size, 0600, diag) : err;
     wpk_buf_fini(&text);
     return err;
 }
@@ -466,15 +464,11 @@ wpk_err wpk_private_open(const struct wpk_private_options *options, struct wpk_p
     self->options = *options;
     self->lock_fd = -1;
     wpk_err err = prepare_paths(self, diag);
-    if (err == WPK_OK) {
-        err = make_view(self, diag);
-    }
+    err = err == WPK_OK ? make_view(self, diag) : err;
     if (err == WPK_OK && self->view[0] != '\0') {
         err = prepare_paths(self, diag);
     }
-    if (err == WPK_OK) {
-        err = join(self, diag);
-    }
+    err = err == WPK_OK ? join(self, diag) : err;
     if (err != WPK_OK) {
         wpk_private_close(self);
         return err;

@@ -210,9 +210,7 @@ static wpk_err write_trace(const struct profile *profile, const struct wpk_plan_
     wpk_json_end(w);
     wpk_json_put_text(w, "displayTimeUnit", "ns");
     wpk_err err = wpk_json_finish(w, false, &text);
-    if (err == WPK_OK) {
-        err = wpk_fs_write(profile->trace_path, text.data, text.size, 0644, diag);
-    }
+    err = err == WPK_OK ? wpk_fs_write(profile->trace_path, text.data, text.size, 0644, diag) : err;
     wpk_buf_fini(&text);
     return err == WPK_ENOENT ? WPK_EINVAL : err;
 }
@@ -228,9 +226,7 @@ static wpk_err use(const struct wpk_plan_call *call, void *user, struct wpk_diag
     if (err == WPK_OK && wpk_peak_measure(&profile->peak) != WPK_OK) {
         profile->peak = (struct wpk_peak){.name = ""};
     }
-    if (err == WPK_OK) {
-        err = measure(call, profile);
-    }
+    err = err == WPK_OK ? measure(call, profile) : err;
     if (err == WPK_OK && profile->trace_path != NULL) {
         err = write_trace(profile, call, scratch, diag);
     }

@@ -73,9 +73,7 @@ static wpk_err take_kernel(struct wpk_session *session, struct run *run,
     struct wpk_choice_answer answer = {.signature = ""};
 
     wpk_err err = wpk_choice_file_ask(session, kernel, "kernel.so", &answer, diag);
-    if (err == WPK_OK) {
-        err = write_choice(session, run, &answer, diag);
-    }
+    err = err == WPK_OK ? write_choice(session, run, &answer, diag) : err;
     wpk_choice_answer_fini(&answer);
     return err;
 }
@@ -112,9 +110,7 @@ static wpk_err bind(const struct wpk_program *program, struct wpk_arena *arena,
     wpk_err err = binding != NULL && bound != NULL
                       ? wpk_program_canonical(program, &canonical, binding)
                       : WPK_ENOMEM;
-    if (err == WPK_OK) {
-        err = wpk_binding_print(binding, &text);
-    }
+    err = err == WPK_OK ? wpk_binding_print(binding, &text) : err;
     if (err == WPK_OK) {
         *bound = **kernel;
         bound->binding_json = wpk_arena_copy_text(arena, wpk_buf_text(&text));
@@ -143,9 +139,7 @@ static wpk_err find_for_job(struct wpk_session *session, struct run *run, const 
     if (err == WPK_OK) {
         err = op >= 0 ? wpk_job_op_program(&job, op, &program, diag) : WPK_EINVAL;
     }
-    if (err == WPK_OK) {
-        err = wpk_fingerprint(&program, &fingerprint);
-    }
+    err = err == WPK_OK ? wpk_fingerprint(&program, &fingerprint) : err;
     if (err == WPK_OK) {
         err = wpk_find_by_fingerprint(session, fingerprint.exact, arena, &kernels, &count, diag);
     }
@@ -167,9 +161,7 @@ static wpk_err find_for_job(struct wpk_session *session, struct run *run, const 
                      "conditions; wpkctl tune %s makes one",
                      job.ops[op].name, path);
     }
-    if (err == WPK_OK) {
-        err = bind(&program, arena, out);
-    }
+    err = err == WPK_OK ? bind(&program, arena, out) : err;
     wpk_program_fini(&program);
     wpk_job_fini(&job);
     return err;
@@ -206,9 +198,7 @@ static wpk_err find(const struct wpk_command_context *context, struct run *run, 
         err = is_file ? find_for_job(&session, run, what, &arena, &kernel, diag)
                       : wpk_find_kernel(&session, what, &run->wanted, &arena, &kernel, diag);
     }
-    if (err == WPK_OK) {
-        err = take_kernel(&session, run, kernel, diag);
-    }
+    err = err == WPK_OK ? take_kernel(&session, run, kernel, diag) : err;
     wpk_session_close(&session);
     wpk_arena_fini(&arena);
     return err;
@@ -361,12 +351,8 @@ static wpk_err run_kernel(struct run *run, enum wpk_exit *status, struct wpk_dia
     if (err == WPK_OK) {
         err = wpk_run_tensors_read(kernel, &run->inputs, &run->outputs, run->draw, &tensors, diag);
     }
-    if (err == WPK_OK) {
-        err = wpk_run_tensors_run(kernel, &tensors, diag);
-    }
-    if (err == WPK_OK) {
-        err = wpk_run_tensors_write(&tensors, diag);
-    }
+    err = err == WPK_OK ? wpk_run_tensors_run(kernel, &tensors, diag) : err;
+    err = err == WPK_OK ? wpk_run_tensors_write(&tensors, diag) : err;
     if (err == WPK_OK && run->check) {
         err = check(kernel, run, &tensors, &result, diag);
     }
@@ -454,12 +440,8 @@ enum wpk_exit wpk_command_run(struct wpk_invocation *call)
     wpk_err err = run.wanted.accuracy != NULL
                       ? wpk_accuracy_parse(run.wanted.accuracy, &run.accuracy, &call->diag)
                       : WPK_OK;
-    if (err == WPK_OK) {
-        err = find(call->context, &run, call->args.operands[0], &call->diag);
-    }
-    if (err == WPK_OK) {
-        err = run_kernel(&run, &call->status, &call->diag);
-    }
+    err = err == WPK_OK ? find(call->context, &run, call->args.operands[0], &call->diag) : err;
+    err = err == WPK_OK ? run_kernel(&run, &call->status, &call->diag) : err;
     if (run.directory[0] != '\0') {
         (void)!wpk_fs_remove_tree(run.directory, NULL);
     }

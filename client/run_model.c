@@ -195,9 +195,7 @@ static wpk_err interpret(const struct wpk_graph *graph, const struct tensors *te
     for (int i = 0; err == WPK_OK && i < tensors->output_count; i++) {
         outputs[i] = tensors->output[i].cells;
     }
-    if (err == WPK_OK) {
-        err = wpk_graph_interpret(graph, inputs, outputs, diag);
-    }
+    err = err == WPK_OK ? wpk_graph_interpret(graph, inputs, outputs, diag) : err;
     free(inputs);
     free(outputs);
     return err;
@@ -271,12 +269,8 @@ wpk_err wpk_run_model_interpret(const char *path, const struct wpk_run_model *op
 
     wpk_err err = wpk_model_file_read(path, &options->fixing, &graph, &problems, diag);
     err = tell_problems(err, &problems);
-    if (err == WPK_OK) {
-        err = list_of_graph(&graph, &tensors);
-    }
-    if (err == WPK_OK) {
-        err = read_inputs(options, &tensors, diag);
-    }
+    err = err == WPK_OK ? list_of_graph(&graph, &tensors) : err;
+    err = err == WPK_OK ? read_inputs(options, &tensors, diag) : err;
     if (err == WPK_OK) {
         err = interpret(&graph, &tensors, diag);
         if (err != WPK_OK && diag != NULL && diag->file[0] == '\0') {
@@ -381,9 +375,7 @@ static wpk_err choose_shape(const struct wpk_model *model, const struct wpk_run_
             shapes.items[shapes.count++] = all->items[i];
         }
     }
-    if (err == WPK_OK) {
-        err = wpk_plan_shapes_choose(&sets, &shapes, &options->inputs, out, diag);
-    }
+    err = err == WPK_OK ? wpk_plan_shapes_choose(&sets, &shapes, &options->inputs, out, diag) : err;
     free(sets.inputs);
     return err;
 }
@@ -400,18 +392,10 @@ static wpk_err with_plan(const char *path, const struct wpk_run_model *options,
     if (err == WPK_ENOENT || err == WPK_EACCES) {
         err = WPK_EINVAL; /* not found means a kernel or job, to scripts */
     }
-    if (err == WPK_OK) {
-        err = choose_shape(model, options, &shape, diag);
-    }
-    if (err == WPK_OK) {
-        err = list_of_plan(model, shape, &tensors);
-    }
-    if (err == WPK_OK) {
-        err = read_inputs(options, &tensors, diag);
-    }
-    if (err == WPK_OK) {
-        err = use_plan(model, shape, options, &tensors, use, user, diag);
-    }
+    err = err == WPK_OK ? choose_shape(model, options, &shape, diag) : err;
+    err = err == WPK_OK ? list_of_plan(model, shape, &tensors) : err;
+    err = err == WPK_OK ? read_inputs(options, &tensors, diag) : err;
+    err = err == WPK_OK ? use_plan(model, shape, options, &tensors, use, user, diag) : err;
     if (err == WPK_OK && write) {
         err = finish(&tensors, options->json, diag);
     }

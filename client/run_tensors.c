@@ -93,9 +93,7 @@ wpk_err wpk_run_read_npy(const char *path, const char *name, const struct wpk_te
         return err == WPK_ENOENT || err == WPK_EACCES ? WPK_EINVAL : err;
     }
     err = wpk_npy_decode(wpk_buf_text(&bytes), bytes.size, &npy, diag);
-    if (err == WPK_OK) {
-        err = wpk_npy_read(&npy, type, out, diag);
-    }
+    err = err == WPK_OK ? wpk_npy_read(&npy, type, out, diag) : err;
     if (err != WPK_OK && diag != NULL) {
         snprintf(diag->file, sizeof(diag->file), "%s", path);
         snprintf(diag->field, sizeof(diag->field), "%s", name);
@@ -111,9 +109,7 @@ wpk_err wpk_run_write_npy(const char *path, const struct wpk_tensor_type *type, 
 
     wpk_npy_encode(type, data, &bytes);
     wpk_err err = wpk_buf_status(&bytes);
-    if (err == WPK_OK) {
-        err = wpk_fs_write(path, bytes.data, bytes.size, 0644, diag);
-    }
+    err = err == WPK_OK ? wpk_fs_write(path, bytes.data, bytes.size, 0644, diag) : err;
     wpk_buf_fini(&bytes);
     return err;
 }
@@ -205,9 +201,7 @@ wpk_err wpk_run_tensors_run(struct wpk_kernel *kernel, struct wpk_run_tensors *t
     }
     wpk_err err = wpk_kernel_prepare(kernel, data + tensors->input_count,
                                      (size_t)tensors->constant_count, diag);
-    if (err == WPK_OK) {
-        err = wpk_context_new(&options, &context);
-    }
+    err = err == WPK_OK ? wpk_context_new(&options, &context) : err;
     if (err == WPK_OK) {
         err = wpk_kernel_run(kernel, context, data, (size_t)tensors->input_count, data + given,
                              (size_t)tensors->output_count);

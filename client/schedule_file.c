@@ -104,9 +104,7 @@ static wpk_err lower(const struct wpk_space *space, const char *text, struct wpk
         return WPK_ENOMEM;
     }
     wpk_err err = wpk_space_fits(space, text, &candidate, diag);
-    if (err == WPK_OK) {
-        err = wpk_lower(space, &candidate, schedule, diag);
-    }
+    err = err == WPK_OK ? wpk_lower(space, &candidate, schedule, diag) : err;
     if (err == WPK_OK) {
         err = wpk_schedule_print(schedule, out);
         wpk_schedule_fini(schedule);
@@ -134,21 +132,11 @@ wpk_err wpk_lookup_schedule(const struct wpk_job *job, int op, const struct wpk_
                         job->ops[op].name);
     }
     wpk_err err = wpk_device_of_class(found->device, &options.device);
-    if (err == WPK_OK) {
-        err = wpk_job_op_program(job, op, &asked, diag);
-    }
-    if (err == WPK_OK) {
-        err = wpk_program_canonical(&asked, &program, NULL);
-    }
-    if (err == WPK_OK) {
-        err = wpk_space_derive(&program, &options, &space, diag);
-    }
-    if (err == WPK_OK) {
-        err = lower(&space, found->candidate, &schedule, diag);
-    }
-    if (err == WPK_OK) {
-        err = wpk_program_print(&program, &whole);
-    }
+    err = err == WPK_OK ? wpk_job_op_program(job, op, &asked, diag) : err;
+    err = err == WPK_OK ? wpk_program_canonical(&asked, &program, NULL) : err;
+    err = err == WPK_OK ? wpk_space_derive(&program, &options, &space, diag) : err;
+    err = err == WPK_OK ? lower(&space, found->candidate, &schedule, diag) : err;
+    err = err == WPK_OK ? wpk_program_print(&program, &whole) : err;
     if (err == WPK_OK) {
         wpk_schedule_file_print(wpk_buf_text(&whole), layouts, wpk_buf_text(&schedule), out);
         err = wpk_buf_status(out);

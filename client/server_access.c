@@ -61,9 +61,7 @@ static wpk_err read_file(const struct wpk_command_context *context, struct file 
     }
     wpk_buf_append_text(&path, "/woodpecker/wpkctl.json");
     wpk_err err = wpk_buf_status(&path);
-    if (err == WPK_OK) {
-        err = wpk_fs_read(wpk_buf_text(&path), FILE_SIZE_MAX, &text, diag);
-    }
+    err = err == WPK_OK ? wpk_fs_read(wpk_buf_text(&path), FILE_SIZE_MAX, &text, diag) : err;
     if (err == WPK_OK) {
         err = decode_file(&text, out, diag);
         if (err != WPK_OK && diag != NULL) {
@@ -143,9 +141,7 @@ wpk_err wpk_server_access_find(const struct wpk_command_context *context,
                      : files_own           ? file.ca
                                            : "";
     err = copy("server's URL", server, out->server, sizeof(out->server), diag);
-    if (err == WPK_OK) {
-        err = copy("CA's path", ca, out->ca, sizeof(out->ca), diag);
-    }
+    err = err == WPK_OK ? copy("CA's path", ca, out->ca, sizeof(out->ca), diag) : err;
     if (err == WPK_OK && is_set(token_file)) {
         err = read_token(token_file, out->token, diag);
     }

@@ -123,9 +123,7 @@ wpk_err wpk_show_list(const struct wpk_command_context *context, struct wpk_show
     struct wpk_buf body = {.size_max = WPK_HTTP_REPLY_MAX};
 
     wpk_err err = wpk_output_check(&options->output, diag);
-    if (err == WPK_OK) {
-        err = wpk_session_open(context, &options->session, &session, diag);
-    }
+    err = err == WPK_OK ? wpk_session_open(context, &options->session, &session, diag) : err;
     if (err == WPK_OK) {
         err =
             wpk_list_fetch(&session, show->path, query, show->key, (int)options->max, &body, diag);
@@ -176,12 +174,8 @@ wpk_err wpk_show_change(const struct wpk_command_context *context, struct wpk_sh
         .path = path, .body = body, .method = body == NULL ? "DELETE" : NULL};
 
     wpk_err err = wpk_output_check(&options->output, diag);
-    if (err == WPK_OK) {
-        err = wpk_session_open(context, &options->session, &session, diag);
-    }
-    if (err == WPK_OK) {
-        err = wpk_http_send(session.http, &request, &reply, diag);
-    }
+    err = err == WPK_OK ? wpk_session_open(context, &options->session, &session, diag) : err;
+    err = err == WPK_OK ? wpk_http_send(session.http, &request, &reply, diag) : err;
     if (err == WPK_OK) {
         err = wpk_api_check(reply.status, &reply.body, diag);
         /* A place in a text that this program wrote means nothing to its user. */

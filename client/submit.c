@@ -16,15 +16,9 @@ static wpk_err submit(const struct wpk_command_context *context,
     struct wpk_api_job accepted;
 
     wpk_err err = wpk_job_encode(job, &text);
-    if (err == WPK_OK) {
-        err = wpk_session_open(context, session_options, &session, diag);
-    }
-    if (err == WPK_OK) {
-        err = wpk_session_submit(&session, wpk_buf_text(&text), &reply, diag);
-    }
-    if (err == WPK_OK) {
-        err = wpk_api_decode_job(&reply.body, &arena, &accepted, diag);
-    }
+    err = err == WPK_OK ? wpk_session_open(context, session_options, &session, diag) : err;
+    err = err == WPK_OK ? wpk_session_submit(&session, wpk_buf_text(&text), &reply, diag) : err;
+    err = err == WPK_OK ? wpk_api_decode_job(&reply.body, &arena, &accepted, diag) : err;
     if (err == WPK_OK) {
         puts(json ? wpk_buf_text(&reply.body) : accepted.id);
     }
@@ -54,9 +48,7 @@ enum wpk_exit wpk_command_submit(struct wpk_invocation *call)
     }
     wpk_err err = wpk_job_file_take(call->args.operand_count > 0 ? call->args.operands[0] : NULL,
                                     &given, &overrides, &job, &call->diag);
-    if (err == WPK_OK) {
-        err = submit(call->context, &session, &job, json, &call->diag);
-    }
+    err = err == WPK_OK ? submit(call->context, &session, &job, json, &call->diag) : err;
     wpk_job_fini(&job);
     return wpk_command_end(call, err);
 }

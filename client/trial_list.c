@@ -88,9 +88,7 @@ static wpk_err find_op(struct wpk_session *session, const char *op, struct wpk_a
     int count = 0;
     wpk_err err =
         wpk_list_fetch(session, "/v1/jobs", "", "jobs", WPK_SHOW_MAX_DEFAULT, &body, diag);
-    if (err == WPK_OK) {
-        err = wpk_api_decode_jobs(&body, arena, &jobs, &count, diag);
-    }
+    err = err == WPK_OK ? wpk_api_decode_jobs(&body, arena, &jobs, &count, diag) : err;
     wpk_buf_fini(&body);
     for (int i = 0; i < count && err == WPK_OK; i++) { /* newest first */
         for (int k = 0; k < jobs[i].op_count; k++) {
@@ -131,9 +129,7 @@ wpk_err wpk_trial_list_fetch(struct wpk_session *session, const char *job, const
         err = wpk_list_fetch(session, path, wpk_buf_text(&query), "trials", WPK_API_LIST_MAX, &body,
                              diag);
     }
-    if (err == WPK_OK) {
-        err = read_trials(&body, arena, out, diag);
-    }
+    err = err == WPK_OK ? read_trials(&body, arena, out, diag) : err;
     wpk_http_reply_fini(&reply);
     wpk_buf_fini(&query);
     wpk_buf_fini(&body);

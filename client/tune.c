@@ -109,9 +109,7 @@ static wpk_err read_model(struct tune *tune, struct wpk_diag *diag)
     wpk_err err = wpk_tune_read(model, &problems, diag);
     fputs(wpk_buf_text(&problems), stderr);
     wpk_buf_fini(&problems);
-    if (err == WPK_OK) {
-        err = set_job(tune, diag);
-    }
+    err = err == WPK_OK ? set_job(tune, diag) : err;
     if (err == WPK_OK) {
         err = wpk_tune_service_machine(&tune->session, tune->job, &model->options.machine, diag);
     }
@@ -128,9 +126,7 @@ static wpk_err read_job(struct tune *tune, struct wpk_diag *diag)
     } else {
         err = wpk_job_file_take(tune->file, &tune->given, &tune->overrides, tune->job, diag);
     }
-    if (err == WPK_OK) {
-        err = choose_device(tune, diag);
-    }
+    err = err == WPK_OK ? choose_device(tune, diag) : err;
     if (err != WPK_OK || has_nothing_to_tune(tune)) {
         return err;
     }
@@ -258,9 +254,7 @@ static wpk_err write_plan(struct tune *tune, struct wpk_diag *diag)
     struct wpk_buf plan = {.size_max = PLAN_SIZE_MAX};
 
     wpk_err err = wpk_tune_plan(&tune->model, &plan, diag);
-    if (err == WPK_OK) {
-        err = wpk_fs_write(tune->plan_path, plan.data, plan.size, 0644, diag);
-    }
+    err = err == WPK_OK ? wpk_fs_write(tune->plan_path, plan.data, plan.size, 0644, diag) : err;
     if (err == WPK_OK && !tune->output.json && tune->report == stdout) {
         struct wpk_buf path = {0};
         wpk_format_word(tune->plan_path, &path);
@@ -295,12 +289,8 @@ static wpk_err run_model(struct tune *tune, struct wpk_api_job *job, struct wpk_
     tune->service.own_worker = has_own_worker(tune);
     wpk_err err =
         wpk_tune_service_machine(&tune->session, tune->job, &model->options.machine, diag);
-    if (err == WPK_OK) {
-        err = wpk_tune_make_job(model, diag);
-    }
-    if (err == WPK_OK) {
-        err = wpk_tune_run(model, diag);
-    }
+    err = err == WPK_OK ? wpk_tune_make_job(model, diag) : err;
+    err = err == WPK_OK ? wpk_tune_run(model, diag) : err;
     *job = model->rounds.found;
     return err;
 }
@@ -415,12 +405,8 @@ enum wpk_exit wpk_command_tune(struct wpk_invocation *call)
     tune.file = call->args.operand_count > 0 ? call->args.operands[0] : NULL;
     tune.report = stdout;
     wpk_err err = take_plan_path(&tune, options, &call->args, &call->diag);
-    if (err == WPK_OK) {
-        err = wpk_output_check(&tune.output, &call->diag);
-    }
-    if (err == WPK_OK) {
-        err = read_job(&tune, &call->diag);
-    }
+    err = err == WPK_OK ? wpk_output_check(&tune.output, &call->diag) : err;
+    err = err == WPK_OK ? read_job(&tune, &call->diag) : err;
     if (err != WPK_OK) {
         call->status = wpk_command_fail(err, &call->diag);
     } else if (has_nothing_to_tune(&tune)) {

@@ -186,9 +186,7 @@ static wpk_err ask_workers(struct wpk_session *session, const struct wpk_job *jo
     wpk_arena_init(&arena, SIZE_MAX);
     wpk_err err =
         wpk_list_fetch(session, "/v1/workers", "", "workers", WPK_API_LIST_MAX, &body, diag);
-    if (err == WPK_OK) {
-        err = wpk_api_decode_workers(&body, &arena, &workers, &count, diag);
-    }
+    err = err == WPK_OK ? wpk_api_decode_workers(&body, &arena, &workers, &count, diag) : err;
     for (int i = count - 1; err == WPK_OK && i >= 0; i--) {
         if (serves(&workers[i], job) && workers[i].peak_flops_per_s > 0 &&
             workers[i].peak_bytes_per_s > 0) {

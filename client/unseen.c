@@ -50,12 +50,8 @@ static wpk_err find_in(const char *dir, const struct wpk_buf *op, struct wpk_buf
     snprintf(op_path, sizeof(op_path), "%s/op", dir);
     snprintf(answer_path, sizeof(answer_path), "%s/answer", dir);
     wpk_err err = wpk_fs_write(op_path, wpk_buf_text(op), op->size, 0600, diag);
-    if (err == WPK_OK) {
-        err = ask(op_path, answer_path, diag);
-    }
-    if (err == WPK_OK) {
-        err = wpk_fs_read(answer_path, ANSWER_SIZE_MAX, &answer, diag);
-    }
+    err = err == WPK_OK ? ask(op_path, answer_path, diag) : err;
+    err = err == WPK_OK ? wpk_fs_read(answer_path, ANSWER_SIZE_MAX, &answer, diag) : err;
     if (err == WPK_OK) {
         const char *text = wpk_buf_text(&answer);
         wpk_buf_append(out, text, strcspn(text, "\n"));

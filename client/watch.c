@@ -46,9 +46,7 @@ static wpk_err open_history(const struct wpk_command_context *context,
 
     options->need = WPK_SESSION_HISTORY;
     wpk_err err = wpk_session_open(context, options, session, diag);
-    if (err == WPK_OK) {
-        err = wpk_session_ask_job(session, id, "", &arena, &reply, &job, diag);
-    }
+    err = err == WPK_OK ? wpk_session_ask_job(session, id, "", &arena, &reply, &job, diag) : err;
     if (err == WPK_OK && !wpk_api_job_ended(&job)) {
         err =
             wpk_fail(diag, WPK_ECLOSED,
@@ -102,9 +100,7 @@ enum wpk_exit wpk_command_watch(struct wpk_invocation *call)
     if (err == WPK_OK) {
         err = open_session(call->context, &session_options, follow.id, &session, &call->diag);
     }
-    if (err == WPK_OK) {
-        err = watch(&session, &follow, &output, &call->status, &call->diag);
-    }
+    err = err == WPK_OK ? watch(&session, &follow, &output, &call->status, &call->diag) : err;
     wpk_session_close(&session);
     return wpk_command_end(call, err);
 }

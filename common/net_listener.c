@@ -94,9 +94,7 @@ static wpk_err set_tls(const struct wpk_net_listen *listen, nng_stream_listener 
     struct wpk_buf key = {0};
     nng_tls_config *config = NULL;
     wpk_err err = read_pem(listen->certificate, &certificate, diag);
-    if (err == WPK_OK) {
-        err = read_pem(listen->key, &key, diag);
-    }
+    err = err == WPK_OK ? read_pem(listen->key, &key, diag) : err;
     if (err == WPK_OK) {
         int code = nng_tls_config_alloc(&config, NNG_TLS_MODE_SERVER);
         if (code == 0) {
@@ -195,9 +193,7 @@ wpk_err wpk_net_listener_open(struct wpk_net_listener *listener, struct wpk_net_
     /* NNG removes whatever refuses a connection there, a file too. */
     wpk_err err =
         listener->is_local ? wpk_fs_check_socket(listener->url + strlen("ipc://"), diag) : WPK_OK;
-    if (err == WPK_OK) {
-        err = wpk_net_listener_make(listener, listen, &nng, diag);
-    }
+    err = err == WPK_OK ? wpk_net_listener_make(listener, listen, &nng, diag) : err;
     return err == WPK_OK ? wpk_net_listener_listen(listener, nng, diag) : err;
 }
 

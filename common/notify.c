@@ -69,9 +69,7 @@ wpk_err wpk_notify_open(const struct wpk_notify_environment *environment, struct
     wpk_err err = WPK_OK;
     if (name != NULL && name[0] != '\0') {
         err = read_address(name, &notify, diag);
-        if (err == WPK_OK) {
-            err = read_watchdog(environment, &notify, diag);
-        }
+        err = err == WPK_OK ? read_watchdog(environment, &notify, diag) : err;
         if (err == WPK_OK) {
             notify.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
             notify.open = notify.fd >= 0;

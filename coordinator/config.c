@@ -134,9 +134,7 @@ wpk_err wpk_config_parse(int argc, char **argv, const struct wpk_config_environm
     init(out);
     out->file = wpk_args_value("config", argc - 1, argv + 1);
     wpk_err err = out->file != NULL ? wpk_config_read(out->file, out, diag) : WPK_OK;
-    if (err == WPK_OK) {
-        err = wpk_args_parse(options, argc - 1, argv + 1, &args, diag);
-    }
+    err = err == WPK_OK ? wpk_args_parse(options, argc - 1, argv + 1, &args, diag) : err;
     if (err == WPK_OK && args.operand_count > 0) {
         err = wpk_fail(diag, WPK_EINVAL, "%s is not an option; see wpkd --help", args.operands[0]);
     }

@@ -222,9 +222,7 @@ static void on_tick(void *user)
 static wpk_err watch_signals(struct wpk_service *service)
 {
     wpk_err err = wpk_loop_on_signal(service->loop, SIGTERM, on_signal, service);
-    if (err == WPK_OK) {
-        err = wpk_loop_on_signal(service->loop, SIGINT, on_signal, service);
-    }
+    err = err == WPK_OK ? wpk_loop_on_signal(service->loop, SIGINT, on_signal, service) : err;
     if (err == WPK_OK && service->options->reload != NULL) {
         err = wpk_loop_on_signal(service->loop, SIGHUP, on_reload, service);
     }
@@ -265,12 +263,8 @@ wpk_err wpk_service_run(const struct wpk_service_options *options, struct wpk_di
         .options = options, .config = options->config, .lock_fd = -1, .notify = {.fd = -1}};
     signal(SIGPIPE, SIG_IGN);
     wpk_err err = wpk_notify_open(options->environment, &service.notify, diag);
-    if (err == WPK_OK) {
-        err = wpk_service_open(&service, diag);
-    }
-    if (err == WPK_OK) {
-        err = watch_signals(&service);
-    }
+    err = err == WPK_OK ? wpk_service_open(&service, diag) : err;
+    err = err == WPK_OK ? watch_signals(&service) : err;
     if (err == WPK_OK) {
         wpk_service_set_owners(&service);
         serve(&service);

@@ -54,9 +54,7 @@ static wpk_err raise_descriptors(struct wpk_diag *diag)
 static wpk_err open_index(struct wpk_service *service, struct wpk_diag *diag)
 {
     wpk_err err = wpk_index_new(&service->index);
-    if (err == WPK_OK) {
-        err = wpk_index_load(service->index, service->store, diag);
-    }
+    err = err == WPK_OK ? wpk_index_load(service->index, service->store, diag) : err;
     struct wpk_api_front_options options = {.data_dir = service->config->data_dir,
                                             .index = service->index,
                                             .clock = wpk_clock_system(),
@@ -120,12 +118,8 @@ static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
 {
     wpk_err err =
         wpk_store_open(service->config->data_dir, wpk_clock_system(), &service->store, diag);
-    if (err == WPK_OK) {
-        err = wpk_sign_open(service->config->data_dir, &service->sign, diag);
-    }
-    if (err == WPK_OK) {
-        err = replace_lost_key(service, diag);
-    }
+    err = err == WPK_OK ? wpk_sign_open(service->config->data_dir, &service->sign, diag) : err;
+    err = err == WPK_OK ? replace_lost_key(service, diag) : err;
     if (err == WPK_OK && service->config->store_pages_max > 0) {
         wpk_store_limit_pages(service->store, service->config->store_pages_max);
     }
@@ -134,9 +128,7 @@ static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
     }
     sweep_artifacts(service);
     err = open_index(service, diag);
-    if (err == WPK_OK) {
-        err = wpk_api_tokens_load(service->store, service->auth, diag);
-    }
+    err = err == WPK_OK ? wpk_api_tokens_load(service->store, service->auth, diag) : err;
     if (err != WPK_OK) {
         return err;
     }
@@ -288,9 +280,7 @@ static wpk_err open_workers(struct wpk_service *service, struct wpk_diag *diag)
 static wpk_err open_sockets(struct wpk_service *service, struct wpk_diag *diag)
 {
     wpk_err err = open_workers(service, diag);
-    if (err == WPK_OK) {
-        err = open_http(service, diag);
-    }
+    err = err == WPK_OK ? open_http(service, diag) : err;
     /* A certificate that is none, a path too long for a socket: no start can use them. */
     return err == WPK_EPARSE || err == WPK_ERANGE ? WPK_EINVAL : err;
 }
@@ -307,9 +297,7 @@ wpk_err wpk_service_reload_sockets(struct wpk_service *service, const struct wpk
     if (err == WPK_OK) {
         err = wpk_net_server_check(service->net, listen, next->worker_count, diag);
     }
-    if (err == WPK_OK) {
-        err = wpk_http_server_reload(service->http, &options, diag);
-    }
+    err = err == WPK_OK ? wpk_http_server_reload(service->http, &options, diag) : err;
     return err == WPK_OK ? wpk_net_server_reload(service->net, listen, next->worker_count, diag)
                          : err;
 }
@@ -317,19 +305,13 @@ wpk_err wpk_service_reload_sockets(struct wpk_service *service, const struct wpk
 wpk_err wpk_service_open(struct wpk_service *service, struct wpk_diag *diag)
 {
     wpk_err err = raise_descriptors(diag);
-    if (err == WPK_OK) {
-        err = wpk_lock_take(service->config->data_dir, &service->lock_fd, diag);
-    }
-    if (err == WPK_OK) {
-        err = wpk_loop_open(&service->loop, diag);
-    }
+    err = err == WPK_OK ? wpk_lock_take(service->config->data_dir, &service->lock_fd, diag) : err;
+    err = err == WPK_OK ? wpk_loop_open(&service->loop, diag) : err;
     if (err == WPK_OK) {
         wpk_loop_on_wake(service->loop, wpk_service_turn, service);
         err = wpk_auth_new(&service->auth);
     }
-    if (err == WPK_OK) {
-        err = open_store(service, diag);
-    }
+    err = err == WPK_OK ? open_store(service, diag) : err;
     return err == WPK_OK ? open_sockets(service, diag) : err;
 }
 

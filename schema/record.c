@@ -171,9 +171,7 @@ wpk_err wpk_record_encode(const struct wpk_record *record, char **text)
     struct wpk_buf buf;
     wpk_buf_init(&buf, RECORD_SIZE_MAX);
     wpk_err err = wpk_fields_encode(wpk_record_fields, record, &buf);
-    if (err == WPK_OK) {
-        err = wpk_buf_take(&buf, text, NULL);
-    }
+    err = err == WPK_OK ? wpk_buf_take(&buf, text, NULL) : err;
     wpk_buf_fini(&buf);
     return err;
 }

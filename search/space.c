@@ -154,9 +154,7 @@ wpk_err wpk_space_derive(const struct wpk_program *program, const struct wpk_spa
     out->options.back_ends &= wpk_back_ends_of(out->options.target.rules->kind);
     out->options.target.rules->describe(&options->device, &out->options.target.machine);
     wpk_err err = wpk_program_copy(program, &out->program);
-    if (err == WPK_OK) {
-        err = derive_variants(out, diag);
-    }
+    err = err == WPK_OK ? derive_variants(out, diag) : err;
     if (err != WPK_OK) {
         wpk_space_fini(out);
         return err;

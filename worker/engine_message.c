@@ -37,9 +37,7 @@ wpk_err wpk_engine_message_send(struct wpk_channel *channel,
         }
     }
     wpk_err err = wpk_buf_status(&bytes);
-    if (err == WPK_OK) {
-        err = wpk_channel_send(channel, bytes.data, bytes.size);
-    }
+    err = err == WPK_OK ? wpk_channel_send(channel, bytes.data, bytes.size) : err;
     wpk_buf_fini(&bytes);
     return err;
 }

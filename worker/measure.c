@@ -156,9 +156,7 @@ static wpk_err take_sample(const struct wpk_measure_subject *subject,
     } else if (settle) {
         err = time_calls(subject, 1, &ns);
     }
-    if (err == WPK_OK) {
-        err = time_calls(subject, timing->repeat_count, &ns);
-    }
+    err = err == WPK_OK ? time_calls(subject, timing->repeat_count, &ns) : err;
     if (err != WPK_OK) {
         return err;
     }
@@ -263,9 +261,7 @@ wpk_err wpk_measure_pair(const struct wpk_measure_subject *subject,
     struct wpk_timing beside = {.min_ns = 1};
     uint64_t call_ns = 0;
     wpk_err err = anchor != NULL ? begin(anchor, policy, &beside, &call_ns) : WPK_OK;
-    if (err == WPK_OK) {
-        err = begin(subject, policy, &pair.timing, &call_ns);
-    }
+    err = err == WPK_OK ? begin(subject, policy, &pair.timing, &call_ns) : err;
     uint64_t begun = wpk_clock_now_ns(subject->clock);
     uint64_t total = 0;
     int retries = 0;

@@ -248,9 +248,7 @@ wpk_err wpk_process_init_log(const char *program, const char *level, const char 
     enum wpk_log_level parsed_level;
     enum wpk_log_format parsed_format;
     wpk_err err = wpk_log_level_parse(level, &parsed_level);
-    if (err == WPK_OK) {
-        err = wpk_log_format_parse(format, &parsed_format);
-    }
+    err = err == WPK_OK ? wpk_log_format_parse(format, &parsed_format) : err;
     if (err == WPK_OK) {
         wpk_log_init(program, parsed_level, STDERR_FILENO);
         wpk_log_set_format(parsed_format);

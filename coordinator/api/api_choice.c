@@ -121,9 +121,7 @@ static wpk_err read_document(struct choosing *c, struct wpk_diag *diag)
     choice->threads = (int)wpk_json_get_int(r, "threads", 1, WPK_JSON_INT_MAX);
     const char *op = wpk_json_get_text(r, "op", WPK_CHOICE_OP_MAX);
     err = wpk_json_status(r);
-    if (err == WPK_OK) {
-        err = wpk_program_parse(op, &c->program, diag);
-    }
+    err = err == WPK_OK ? wpk_program_parse(op, &c->program, diag) : err;
     get_own(r, c);
     c->vendor_wins = c->artifact[0] == '\0';
     if (given(r, "own")) {
@@ -248,15 +246,9 @@ static wpk_err write_operator(struct choosing *c, struct wpk_diag *diag)
     if (err == WPK_OK && !rename_tensors(&c->choice, program)) {
         err = wpk_fail(diag, WPK_EINVAL, "name each tensor of the kernel's operator once");
     }
-    if (err == WPK_OK) {
-        err = wpk_program_print(program, &text);
-    }
-    if (err == WPK_OK) {
-        err = wpk_buf_take(&text, &c->choice.op, NULL);
-    }
-    if (err == WPK_OK) {
-        err = check_operator(&c->choice, diag);
-    }
+    err = err == WPK_OK ? wpk_program_print(program, &text) : err;
+    err = err == WPK_OK ? wpk_buf_take(&text, &c->choice.op, NULL) : err;
+    err = err == WPK_OK ? check_operator(&c->choice, diag) : err;
     wpk_buf_fini(&text);
     wpk_program_fini(program);
     free(program);
@@ -385,9 +377,7 @@ static bool read_kernel(struct wpk_call *call, struct choosing *c, uint64_t id)
                                 "the kernel was revoked; look its operator up again for another");
     }
     wpk_err err = wpk_buf_status(&c->document);
-    if (err == WPK_OK) {
-        err = read_document(c, &diag);
-    }
+    err = err == WPK_OK ? read_document(c, &diag) : err;
     const struct wpk_history_chain chain = {.artifact = c->artifact,
                                             .provider = c->provider,
                                             .candidate = c->candidate,
@@ -459,15 +449,11 @@ static void choose(struct wpk_call *call, struct choosing *c)
         bind_as_named(c);
     }
     wpk_err err = write_operator(c, &diag);
-    if (err == WPK_OK) {
-        err = make_chain(c, &diag);
-    }
+    err = err == WPK_OK ? make_chain(c, &diag) : err;
     if (err == WPK_OK && !make_test(call, c)) {
         return;
     }
-    if (err == WPK_OK) {
-        err = wpk_choice_encode(&c->choice, &text);
-    }
+    err = err == WPK_OK ? wpk_choice_encode(&c->choice, &text) : err;
     if (err == WPK_OK) {
         answer(call, c, text.data, text.size);
     } else {

@@ -68,9 +68,7 @@ static wpk_err define(struct item *item, struct wpk_diag *diag)
     if (err != WPK_OK) {
         locate(diag);
     }
-    if (err == WPK_OK) {
-        err = wpk_op_identity_of(&asked, &item->identity, diag);
-    }
+    err = err == WPK_OK ? wpk_op_identity_of(&asked, &item->identity, diag) : err;
     wpk_program_fini(&asked);
     if (err == WPK_OK) {
         const struct wpk_fingerprint *fingerprint = &item->identity.fingerprint;
@@ -462,9 +460,7 @@ static bool append_item(struct batch *batch, struct wpk_json_reader *r, struct w
     struct wpk_match match;
     item_init(&item);
     wpk_err err = decode(r, &item, diag);
-    if (err == WPK_OK) {
-        err = append_found(batch, &item, &match, diag);
-    }
+    err = err == WPK_OK ? append_found(batch, &item, &match, diag) : err;
     item_fini(&item);
     if (err != WPK_OK) {
         locate_item(diag, batch->number);

@@ -35,9 +35,7 @@ wpk_err wpk_api_tokens_load(struct wpk_store *store, struct wpk_auth *auth, stru
     struct table table = {0};
     read_table(store, &table);
     wpk_err err = wpk_store_take_status(store, diag);
-    if (err == WPK_OK) {
-        err = wpk_auth_set(auth, table.tokens, table.count);
-    }
+    err = err == WPK_OK ? wpk_auth_set(auth, table.tokens, table.count) : err;
     free(table.tokens);
     return err;
 }
@@ -220,9 +218,7 @@ void wpk_api_post_token(struct wpk_call *call)
     struct wpk_json_reader *r = NULL;
     struct detail *detail = WPK_DEMAND(calloc(1, sizeof *detail));
     wpk_err err = wpk_json_open(call->request->body, call->request->body_size, 0, &r, &diag);
-    if (err == WPK_OK) {
-        err = decode(r, &detail->token);
-    }
+    err = err == WPK_OK ? decode(r, &detail->token) : err;
     wpk_json_close(r);
     if (err != WPK_OK) {
         wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);

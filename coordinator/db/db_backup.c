@@ -46,12 +46,8 @@ static wpk_err copy_database(const char *from, const char *to, struct wpk_diag *
 static wpk_err copy_all(const char *from, const char *to, int64_t *artifacts, struct wpk_diag *diag)
 {
     wpk_err err = wpk_db_copy_artifacts(from, to, artifacts, diag);
-    if (err == WPK_OK) {
-        err = copy_database(from, to, diag);
-    }
-    if (err == WPK_OK) {
-        err = wpk_db_copy_artifacts(from, to, artifacts, diag);
-    }
+    err = err == WPK_OK ? copy_database(from, to, diag) : err;
+    err = err == WPK_OK ? wpk_db_copy_artifacts(from, to, artifacts, diag) : err;
     return err == WPK_OK ? copy_key(from, to, diag) : err;
 }
 
@@ -99,12 +95,8 @@ wpk_err wpk_db_back_up(const struct wpk_db_options *options, struct wpk_db_repor
         return err;
     }
     err = copy_all(options->data_dir, partial, &artifacts, diag);
-    if (err == WPK_OK) {
-        err = check_quietly(partial, diag);
-    }
-    if (err == WPK_OK) {
-        err = wpk_fs_rename(partial, options->file, diag);
-    }
+    err = err == WPK_OK ? check_quietly(partial, diag) : err;
+    err = err == WPK_OK ? wpk_fs_rename(partial, options->file, diag) : err;
     if (err != WPK_OK) {
         wpk_err removed = wpk_fs_remove_tree(partial, NULL);
         (void)removed;
@@ -147,21 +139,13 @@ static wpk_err restore_locked(const struct wpk_db_options *options, struct wpk_d
     int64_t artifacts = 0;
     snprintf(staged, sizeof staged, "%s/restoring", options->data_dir);
     wpk_err err = wpk_fs_remove_tree(staged, diag); /* of one that was killed */
-    if (err == WPK_OK) {
-        err = make_private(staged, diag);
-    }
-    if (err == WPK_OK) {
-        err = copy_database(options->file, staged, diag);
-    }
-    if (err == WPK_OK) {
-        err = copy_key(options->file, staged, diag);
-    }
+    err = err == WPK_OK ? make_private(staged, diag) : err;
+    err = err == WPK_OK ? copy_database(options->file, staged, diag) : err;
+    err = err == WPK_OK ? copy_key(options->file, staged, diag) : err;
     if (err == WPK_OK) {
         err = wpk_db_copy_artifacts(options->file, options->data_dir, &artifacts, diag);
     }
-    if (err == WPK_OK) {
-        err = set_aside(options->data_dir, report, diag);
-    }
+    err = err == WPK_OK ? set_aside(options->data_dir, report, diag) : err;
     if (err == WPK_OK && wpk_db_exists(staged, WPK_SIGN_FILE)) {
         err = wpk_db_rename(options->data_dir, "restoring/" WPK_SIGN_FILE, WPK_SIGN_FILE, diag);
     }

@@ -84,9 +84,7 @@ static wpk_err write_export(const char *path, const char *data_dir, struct wpk_d
         err = wpk_store_back_up(store, path, diag);
         wpk_store_close(store);
     }
-    if (err == WPK_OK) {
-        err = complete(path, data_dir, report, diag);
-    }
+    err = err == WPK_OK ? complete(path, data_dir, report, diag) : err;
     if (err == WPK_ENOSPC) {
         *diag = (struct wpk_diag){0};
         wpk_diag_set(diag, "cannot write %s: %s; make room, or name another file", path,

@@ -151,12 +151,8 @@ static wpk_err prune(struct wpk_store *store, const struct wpk_db_options *optio
     snprintf(cutoff, sizeof cutoff, "CREATE TEMP TABLE cutoff AS SELECT %lld AS at, %lld AS keep",
              (long long)at, (long long)options->keep);
     wpk_err err = wpk_store_execute(store, "PRAGMA foreign_keys = OFF", diag);
-    if (err == WPK_OK) {
-        err = wpk_store_execute(store, cutoff, diag);
-    }
-    if (err == WPK_OK) {
-        err = wpk_store_execute(store, tables_sql, diag);
-    }
+    err = err == WPK_OK ? wpk_store_execute(store, cutoff, diag) : err;
+    err = err == WPK_OK ? wpk_store_execute(store, tables_sql, diag) : err;
     if (err != WPK_OK) {
         return err;
     }
@@ -174,9 +170,7 @@ static wpk_err prune(struct wpk_store *store, const struct wpk_db_options *optio
         *diag = (struct wpk_diag){0};
         return WPK_OK;
     }
-    if (err == WPK_OK) {
-        err = remove_files(store, options->data_dir, report, diag);
-    }
+    err = err == WPK_OK ? remove_files(store, options->data_dir, report, diag) : err;
     /* VACUUM frees the space of the deleted rows; it needs room for a copy of the database. */
     return err == WPK_OK ? wpk_store_execute(store, "VACUUM", diag) : err;
 }
@@ -194,9 +188,7 @@ wpk_err wpk_db_prune(const struct wpk_db_options *options, struct wpk_db_report 
                         options->data_dir);
     }
     wpk_err err = wpk_lock_take(options->data_dir, &lock, diag);
-    if (err == WPK_OK) {
-        err = wpk_store_open(options->data_dir, wpk_clock_system(), &store, diag);
-    }
+    err = err == WPK_OK ? wpk_store_open(options->data_dir, wpk_clock_system(), &store, diag) : err;
     if (err == WPK_OK) {
         err = prune(store, options, report, diag);
         wpk_store_close(store);

@@ -211,17 +211,13 @@ static wpk_err open_parts(struct wpk_executor *p, struct wpk_diag *diag)
     } else {
         p->reader = p->options.store;
     }
-    if (err == WPK_OK) {
-        err = wpk_writer_open(&options, &p->writer, diag);
-    }
+    err = err == WPK_OK ? wpk_writer_open(&options, &p->writer, diag) : err;
     const struct wpk_file_pool_options files = {.data_dir = p->options.data_dir,
                                                 .threads =
                                                     p->options.threads > 0 ? FILE_THREADS : 0,
                                                 .wake = p->options.wake,
                                                 .user = p->options.wake_user};
-    if (err == WPK_OK) {
-        err = wpk_file_pool_open(&files, &p->files, diag);
-    }
+    err = err == WPK_OK ? wpk_file_pool_open(&files, &p->files, diag) : err;
     return err == WPK_OK ? wpk_executor_new_pool(p, diag) : err;
 }
 
@@ -236,18 +232,14 @@ wpk_err wpk_executor_new(const struct wpk_executor_options *options, struct wpk_
     p->options = *options;
     wpk_executor_begin_batch(p);
     wpk_err err = open_parts(p, diag);
-    if (err == WPK_OK) {
-        err = wpk_executor_begin_restore(p, diag);
-    }
+    err = err == WPK_OK ? wpk_executor_begin_restore(p, diag) : err;
     while (err == WPK_OK && !wpk_executor_is_restored(p)) {
         err = wpk_executor_restore_some(p, diag);
         if (options->restoring != NULL) {
             options->restoring(options->restoring_user);
         }
     }
-    if (err == WPK_OK) {
-        err = wpk_executor_commit(p, diag);
-    }
+    err = err == WPK_OK ? wpk_executor_commit(p, diag) : err;
     if (err != WPK_OK) {
         wpk_executor_free(p);
         return err;

@@ -136,9 +136,7 @@ static void begin_to_resume(struct wpk_executor *p)
     p->pruning = false;
     wpk_diag_set(&p->diag, "the store can be written again, and its jobs are being read");
     wpk_err err = wpk_executor_new_pool(p, &diag);
-    if (err == WPK_OK) {
-        err = wpk_executor_begin_restore(p, &diag);
-    }
+    err = err == WPK_OK ? wpk_executor_begin_restore(p, &diag) : err;
     if (err != WPK_OK) {
         fail_again(p, err, &diag);
     }

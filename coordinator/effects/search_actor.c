@@ -46,9 +46,7 @@ static wpk_err derive(struct wpk_search_actor *actor, const struct wpk_search_sp
         .back_ends = wpk_back_ends_read(search->key.providers),
     };
     err = wpk_accuracy_parse(search->key.accuracy, &actor->accuracy, diag);
-    if (err == WPK_OK) {
-        err = wpk_space_derive(&program, &options, &actor->space, diag);
-    }
+    err = err == WPK_OK ? wpk_space_derive(&program, &options, &actor->space, diag) : err;
     wpk_program_fini(&program);
     return err;
 }
@@ -198,9 +196,7 @@ static wpk_err load(struct wpk_search_actor *actor, const struct wpk_history_log
     wpk_err err = wpk_strategy_load(actor->kind, &actor->space, &actor->setup, text + 1,
                                     &actor->strategy, NULL);
     actor->asked_count = asked;
-    if (err == WPK_OK) {
-        err = replay(actor, log, asked, told_count);
-    }
+    err = err == WPK_OK ? replay(actor, log, asked, told_count) : err;
     return err == WPK_OK || err == WPK_ENOMEM ? err : WPK_EMISMATCH;
 }
 
@@ -220,9 +216,7 @@ static wpk_err start(struct wpk_search_actor *actor, const struct wpk_history_lo
         err = load(actor, log, told_count);
     } else {
         err = make_strategy(actor, 0);
-        if (err == WPK_OK) {
-            err = replay(actor, log, 0, told_count);
-        }
+        err = err == WPK_OK ? replay(actor, log, 0, told_count) : err;
         if (err == WPK_EMISMATCH) {
             drop_strategy(actor);
             err = make_strategy(actor, log->first + log->count);
@@ -309,12 +303,8 @@ wpk_err wpk_search_actor_new(const struct wpk_search_spec *search,
         err = wpk_fail(diag, WPK_ENOENT, "no strategy \"%s\"; there are: %s", search->key.strategy,
                        wpk_strategy_names());
     }
-    if (err == WPK_OK) {
-        err = derive(actor, search, diag);
-    }
-    if (err == WPK_OK) {
-        err = pin(actor, search->key.pins, diag);
-    }
+    err = err == WPK_OK ? derive(actor, search, diag) : err;
+    err = err == WPK_OK ? pin(actor, search->key.pins, diag) : err;
     if (err == WPK_OK && search->key.prior[0] != '\0') {
         err = read_prior(actor, search, log, diag);
     }
@@ -322,12 +312,8 @@ wpk_err wpk_search_actor_new(const struct wpk_search_spec *search,
         wpk_space_prune(&actor->space, actor->accuracy);
         err = read_hints(actor, log);
     }
-    if (err == WPK_OK) {
-        err = read_relatives(actor, log);
-    }
-    if (err == WPK_OK) {
-        err = start(actor, log, told_count);
-    }
+    err = err == WPK_OK ? read_relatives(actor, log) : err;
+    err = err == WPK_OK ? start(actor, log, told_count) : err;
     if (err != WPK_OK) {
         wpk_diag_set(diag, "%s", wpk_err_text(err));
         wpk_search_actor_free(actor);

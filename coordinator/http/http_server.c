@@ -34,9 +34,7 @@ static wpk_err start_daemon(struct wpk_http_server *server, const struct wpk_htt
     struct wpk_buf key = {0};
     struct wpk_diag reason = {0};
     wpk_err err = wpk_fs_read(listen->certificate, PEM_SIZE_MAX, &certificate, diag);
-    if (err == WPK_OK) {
-        err = wpk_fs_read(listen->key, PEM_SIZE_MAX, &key, diag);
-    }
+    err = err == WPK_OK ? wpk_fs_read(listen->key, PEM_SIZE_MAX, &key, diag) : err;
     if (err == WPK_OK) {
         err = wpk_http_daemon_start(server, wpk_buf_text(&certificate), wpk_buf_text(&key), out,
                                     &reason);
@@ -315,9 +313,7 @@ static wpk_err open_all(struct wpk_http_server *server, const struct wpk_http_op
     if (err == WPK_OK) {
         err = wpk_http_policy_set_names(&server->policy, options->hosts, options->host_count, diag);
     }
-    if (err == WPK_OK) {
-        err = open_admission(server, options);
-    }
+    err = err == WPK_OK ? open_admission(server, options) : err;
     for (uint32_t i = 0; i < options->listener_count && err == WPK_OK; i++) {
         err = open_listener(server, &options->listeners[i], i, diag);
     }
@@ -354,9 +350,7 @@ wpk_err wpk_http_server_open(const struct wpk_http_options *options, struct wpk_
     pthread_mutex_init(&server->readers.lock, NULL);
     pthread_cond_init(&server->readers.work, NULL);
     wpk_err err = options->serve != NULL ? wpk_http_readers_start(&server->readers, diag) : WPK_OK;
-    if (err == WPK_OK) {
-        err = open_all(server, options, diag);
-    }
+    err = err == WPK_OK ? open_all(server, options, diag) : err;
     if (err != WPK_OK) {
         for (uint32_t i = server->listener_count; i < options->listener_count; i++) {
             if (options->listeners[i].fd >= 0) {
@@ -404,9 +398,7 @@ wpk_err wpk_http_server_reload(struct wpk_http_server *server,
     if (err == WPK_OK) {
         err = wpk_http_policy_set_names(&server->policy, options->hosts, options->host_count, diag);
     }
-    if (err == WPK_OK) {
-        err = replace_daemons(server, started, diag);
-    }
+    err = err == WPK_OK ? replace_daemons(server, started, diag) : err;
     for (uint32_t i = 0; i < server->listener_count; i++) {
         if (err != WPK_OK && started[i] != NULL) {
             wpk_http_daemon_stop(started[i]);

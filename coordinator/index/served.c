@@ -367,9 +367,7 @@ static wpk_err fill(struct wpk_served *served, const struct source *source)
     wpk_err err = write_answer(source, served, &answer);
     char *text = NULL;
     size_t size = 0;
-    if (err == WPK_OK) {
-        err = wpk_buf_take(&answer.text, &text, &size);
-    }
+    err = err == WPK_OK ? wpk_buf_take(&answer.text, &text, &size) : err;
     wpk_buf_fini(&answer.text);
     if (err == WPK_OK) {
         /* Shrink the text: it was grown by doubling and is kept for long. */

@@ -20,9 +20,7 @@ static wpk_err print_binding(const struct wpk_binding *binding, char **out)
 {
     struct wpk_buf text = {0};
     wpk_err err = wpk_binding_print(binding, &text);
-    if (err == WPK_OK) {
-        err = wpk_buf_take(&text, out, NULL);
-    }
+    err = err == WPK_OK ? wpk_buf_take(&text, out, NULL) : err;
     wpk_buf_fini(&text);
     return err;
 }
@@ -31,9 +29,7 @@ static wpk_err print_op(const struct wpk_program *program, char **out)
 {
     struct wpk_buf text = {0};
     wpk_err err = wpk_program_print(program, &text);
-    if (err == WPK_OK) {
-        err = wpk_buf_take(&text, out, NULL);
-    }
+    err = err == WPK_OK ? wpk_buf_take(&text, out, NULL) : err;
     wpk_buf_fini(&text);
     return err;
 }
@@ -45,12 +41,8 @@ wpk_err wpk_op_identity_of(const struct wpk_program *asked, struct wpk_op_identi
     struct wpk_cost cost = {0};
     memset(out, 0, sizeof *out);
     wpk_err err = wpk_program_identity(asked, &out->program, &binding, &out->fingerprint);
-    if (err == WPK_OK) {
-        err = print_op(&out->program, &out->op);
-    }
-    if (err == WPK_OK) {
-        err = print_binding(&binding, &out->binding);
-    }
+    err = err == WPK_OK ? print_op(&out->program, &out->op) : err;
+    err = err == WPK_OK ? print_binding(&binding, &out->binding) : err;
     if (err != WPK_OK) {
         wpk_diag_set(diag, "the operator has no canonical form: %s", wpk_err_text(err));
         wpk_op_identity_fini(out);
@@ -101,9 +93,7 @@ static wpk_err translate_pin(const struct wpk_job_pin *pin, const struct wpk_pro
     wpk_err err = wpk_pin_canonical(asked, map, pin->gene, pin->value, &text, &value);
     wpk_buf_append_byte(&text, '=');
     wpk_buf_append(&text, value.data, value.size);
-    if (err == WPK_OK) {
-        err = wpk_buf_take(&text, out, NULL);
-    }
+    err = err == WPK_OK ? wpk_buf_take(&text, out, NULL) : err;
     if (err == WPK_OK && strpbrk(*out, ";\n") != NULL) {
         err = wpk_fail(diag, WPK_EINVAL, "a ';' in a pin");
     }
@@ -119,9 +109,7 @@ static wpk_err fill_pins(const struct wpk_job *job, const struct wpk_program *as
     struct wpk_program canonical = {0};
     char *pins[WPK_JOB_PINS_MAX] = {NULL};
     wpk_err err = map != NULL ? WPK_OK : WPK_ENOMEM;
-    if (err == WPK_OK) {
-        err = wpk_program_canonical_map(asked, &canonical, map);
-    }
+    err = err == WPK_OK ? wpk_program_canonical_map(asked, &canonical, map) : err;
     for (int i = 0; err == WPK_OK && i < job->pin_count; i++) {
         const struct wpk_job_pin *pin = &job->pins[i];
         if (strcmp(pin->gene, WPK_BACK_END_GENE) == 0 && !wpk_back_ends_known(pin->value)) {
@@ -131,9 +119,7 @@ static wpk_err fill_pins(const struct wpk_job *job, const struct wpk_program *as
         }
         err = translate_pin(&job->pins[i], asked, map, &pins[i], diag);
     }
-    if (err == WPK_OK) {
-        err = join_pins(pins, job->pin_count, op, diag);
-    }
+    err = err == WPK_OK ? join_pins(pins, job->pin_count, op, diag) : err;
     for (int i = 0; i < job->pin_count; i++) {
         free(pins[i]);
     }
@@ -184,9 +170,7 @@ static wpk_err fill_op(const struct wpk_job *job, int index, struct wpk_job_op_s
     struct wpk_program program = {0};
     struct wpk_op_identity identity = {0};
     wpk_err err = wpk_job_op_program(job, index, &program, diag);
-    if (err == WPK_OK) {
-        err = wpk_op_identity_of(&program, &identity, diag);
-    }
+    err = err == WPK_OK ? wpk_op_identity_of(&program, &identity, diag) : err;
     if (err == WPK_OK) {
         snprintf(op->name, sizeof op->name, "%s", asked->name);
         snprintf(op->layouts, sizeof op->layouts, "%s", wpk_layouts_name(asked->layouts));
@@ -297,9 +281,7 @@ wpk_err wpk_submission_decode(const char *text, size_t size, struct wpk_job_entr
 {
     struct wpk_job job = {0};
     wpk_err err = wpk_job_decode(text, size, &job, diag);
-    if (err == WPK_OK) {
-        err = wpk_submission_make(&job, out, diag);
-    }
+    err = err == WPK_OK ? wpk_submission_make(&job, out, diag) : err;
     wpk_job_fini(&job);
     return err;
 }

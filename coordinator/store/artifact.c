@@ -81,9 +81,7 @@ wpk_err wpk_artifact_look(const char *data_dir, const char *sha256, struct wpk_b
         return WPK_ENOENT;
     }
     wpk_err err = make_path(data_dir, sha256, false, &path, diag);
-    if (err == WPK_OK) {
-        err = wpk_fs_read(path.data, WPK_ARTIFACT_SIZE_MAX, out, diag);
-    }
+    err = err == WPK_OK ? wpk_fs_read(path.data, WPK_ARTIFACT_SIZE_MAX, out, diag) : err;
     if (err == WPK_OK && !matches(sha256, out->data + before, out->size - before)) {
         err = wpk_fail(diag, WPK_ECORRUPT, "artifact %s is damaged on the disk", sha256);
     }

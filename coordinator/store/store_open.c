@@ -58,9 +58,7 @@ static wpk_err prepare_database(struct wpk_store *store, const char *path, struc
                                 diag);
     }
     int64_t page_count = 0;
-    if (err == WPK_OK) {
-        err = wpk_store_read_int(store, "PRAGMA page_count", &page_count, diag);
-    }
+    err = err == WPK_OK ? wpk_store_read_int(store, "PRAGMA page_count", &page_count, diag) : err;
     /* A large one is checked when somebody asks for it: a crash leaves nothing to check, the
      * write-ahead log sees to that, and a page that went bad is WPK_ECORRUPT when it is met. */
     if (err == WPK_OK && page_count <= CHECKED_PAGES_MAX) {
@@ -81,9 +79,7 @@ static wpk_err prepare_reader(struct wpk_store *store, const char *path, struct 
 {
     int64_t version = 0;
     wpk_err err = wpk_store_read_int(store, "PRAGMA user_version", &version, diag);
-    if (err == WPK_OK) {
-        err = check_version(path, version, diag);
-    }
+    err = err == WPK_OK ? check_version(path, version, diag) : err;
     if (err == WPK_OK) {
         err = wpk_store_execute(store, "PRAGMA query_only = ON; PRAGMA cache_size = -4000", diag);
     }
@@ -101,9 +97,7 @@ static wpk_err open_database(const char *directory, const struct wpk_clock *cloc
         err = wpk_fail(diag, WPK_ENOENT, "%s: %s%s", path.data, strerror(errno),
                        wpk_fs_advice(errno));
     }
-    if (err == WPK_OK) {
-        err = wpk_store_attach(path.data, clock, reader, &store, diag);
-    }
+    err = err == WPK_OK ? wpk_store_attach(path.data, clock, reader, &store, diag) : err;
     if (err == WPK_OK) {
         err = reader ? prepare_reader(store, path.data, diag)
                      : prepare_database(store, path.data, diag);

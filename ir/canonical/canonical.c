@@ -387,14 +387,10 @@ static wpk_err emit_forms(const struct wpk_program *program, struct wpk_program 
         return err;
     }
     err = wpk_labels_init(&labels, &normal, NULL);
-    if (err == WPK_OK) {
-        err = emit_program(&normal, &labels, exact, map);
-    }
+    err = err == WPK_OK ? emit_program(&normal, &labels, exact, map) : err;
     if (err == WPK_OK && family != NULL) {
         err = wpk_labels_init(&family_labels, &normal, &labels);
-        if (err == WPK_OK) {
-            err = emit_program(&normal, &family_labels, family, &unused);
-        }
+        err = err == WPK_OK ? emit_program(&normal, &family_labels, family, &unused) : err;
         if (err != WPK_OK) {
             wpk_program_fini(exact);
         }

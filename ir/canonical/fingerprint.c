@@ -73,12 +73,8 @@ wpk_err wpk_program_identity(const struct wpk_program *program, struct wpk_progr
         return err;
     }
     err = hash_program(canonical, out->exact);
-    if (err == WPK_OK) {
-        err = take_extents(&family, out->extents);
-    }
-    if (err == WPK_OK) {
-        err = hash_program(&family, out->family);
-    }
+    err = err == WPK_OK ? take_extents(&family, out->extents) : err;
+    err = err == WPK_OK ? hash_program(&family, out->family) : err;
     wpk_program_fini(&family);
     if (err != WPK_OK) {
         wpk_program_fini(canonical);

@@ -152,9 +152,7 @@ static wpk_err read_padding(struct cursor *c, int rank, int64_t *before, int64_t
         if (err == WPK_OK && !accept(c, ':')) {
             return fail(c, WPK_EPARSE, "expected ':'");
         }
-        if (err == WPK_OK) {
-            err = read_int(c, 0, WPK_ELEMENTS_MAX, &after[d]);
-        }
+        err = err == WPK_OK ? read_int(c, 0, WPK_ELEMENTS_MAX, &after[d]) : err;
     }
     return err;
 }
@@ -165,9 +163,7 @@ wpk_err wpk_notation_parse_type(const char *text, struct wpk_declaration *out,
     struct cursor c = {.text = text, .line = 1, .diag = diag};
     struct wpk_declaration parsed = {.name = out->name, .constant = out->constant};
     wpk_err err = read_type(&c, &parsed.dtype, &parsed.rank, parsed.extent);
-    if (err == WPK_OK) {
-        err = read_padding(&c, parsed.rank, parsed.pad_before, parsed.pad_after);
-    }
+    err = err == WPK_OK ? read_padding(&c, parsed.rank, parsed.pad_before, parsed.pad_after) : err;
     skip_blanks(&c);
     if (err == WPK_OK && text[c.at] != '\0') {
         err = fail(&c, WPK_EPARSE, "text behind the type");
@@ -254,9 +250,7 @@ wpk_err wpk_notation_parse(const char *text, const struct wpk_declaration *decla
         memcpy(out->tensors[tensor].pad_before, d->pad_before, sizeof(d->pad_before));
         memcpy(out->tensors[tensor].pad_after, d->pad_after, sizeof(d->pad_after));
     }
-    if (err == WPK_OK) {
-        err = parse_equations(text, 0, false, out, diag);
-    }
+    err = err == WPK_OK ? parse_equations(text, 0, false, out, diag) : err;
     if (err != WPK_OK) {
         wpk_program_fini(out);
     }
@@ -304,9 +298,7 @@ static wpk_err read_declaration(struct cursor *c, enum wpk_role role, struct wpk
     int rank = 0;
     int64_t extent[WPK_RANK_MAX];
     wpk_err err = read_word(c, name);
-    if (err == WPK_OK) {
-        err = read_type(c, &dtype, &rank, extent);
-    }
+    err = err == WPK_OK ? read_type(c, &dtype, &rank, extent) : err;
     if (err != WPK_OK) {
         return err;
     }
@@ -387,9 +379,7 @@ wpk_err wpk_program_parse(const char *text, struct wpk_program *out, struct wpk_
         return err == WPK_OK ? WPK_ENOMEM : err;
     }
     err = read_declarations(copy, &rest, &lines, out, diag);
-    if (err == WPK_OK) {
-        err = parse_equations(rest, lines, true, out, diag);
-    }
+    err = err == WPK_OK ? parse_equations(rest, lines, true, out, diag) : err;
     free(copy);
     if (err != WPK_OK) {
         wpk_program_fini(out);

@@ -234,9 +234,7 @@ static wpk_err compare_points(struct comparison *c, const struct wpk_check_tenso
 {
     c->steps = has_steps(&c->program);
     wpk_err err = widen_arguments(inputs, input_count, c);
-    if (err == WPK_OK) {
-        err = choose_points(output, points_max, c);
-    }
+    err = err == WPK_OK ? choose_points(output, points_max, c) : err;
     if (err == WPK_OK) {
         err = wpk_reference_run_at(&c->program, &c->args, c->points, c->count, c->reference,
                                    c->magnitude, diag);
@@ -283,9 +281,7 @@ static wpk_err check_output(const char *op, const struct wpk_check_tensor *input
         return WPK_ENOMEM;
     }
     wpk_err err = wpk_program_parse(op, &c->program, diag);
-    if (err == WPK_OK) {
-        err = select_output(&c->program, inputs, input_count, output, diag);
-    }
+    err = err == WPK_OK ? select_output(&c->program, inputs, input_count, output, diag) : err;
     if (err == WPK_OK) {
         err = compare_points(c, inputs, input_count, output, accuracy, points_max, out, diag);
     }

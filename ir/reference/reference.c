@@ -229,9 +229,7 @@ static wpk_err compute(struct evaluation *e, int s, double *value, double *magni
             .extent = extent, .runs = e->whole[s] ? 1 : e->runs, .regions = e->region};
         err = wpk_tape_new(e->program, stage, &use, &e->arithmetic, &e->tape[s]);
     }
-    if (err == WPK_OK) {
-        err = wpk_tape_run(e->tape[s], e->region, region, value, magnitude);
-    }
+    err = err == WPK_OK ? wpk_tape_run(e->tape[s], e->region, region, value, magnitude) : err;
     region->value = value;
     region->magnitude = magnitude;
     return err;

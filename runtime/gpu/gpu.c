@@ -44,9 +44,7 @@ static wpk_err open_context(struct wpk_gpu *gpu, const struct wpk_gpu_options *o
     if (err == WPK_OK && gpu->driver->cuCtxGetDevice(&ordinal) != WPK_CUDA_SUCCESS) {
         ordinal = 0;
     }
-    if (err == WPK_OK) {
-        err = wpk_cuda_driver_device(gpu->driver, ordinal, &gpu->device, diag);
-    }
+    err = err == WPK_OK ? wpk_cuda_driver_device(gpu->driver, ordinal, &gpu->device, diag) : err;
     if (err == WPK_OK) {
         err = wpk_gpu_check(gpu, gpu->driver->cuDeviceGet(&gpu->handle, ordinal), "finding the GPU",
                             diag);
@@ -67,9 +65,7 @@ wpk_err wpk_gpu_open(const struct wpk_gpu_options *options, struct wpk_gpu **out
     }
     gpu->users = 1;
     wpk_err err = open_context(gpu, options, diag);
-    if (err == WPK_OK) {
-        err = wpk_gpu_enter(gpu, diag);
-    }
+    err = err == WPK_OK ? wpk_gpu_enter(gpu, diag) : err;
     if (err == WPK_OK) {
         err = options->recipe != NULL
                   ? wpk_gpu_program_make(gpu->driver, options->vendor, options->recipe,
@@ -194,9 +190,7 @@ wpk_err wpk_gpu_prepare(struct wpk_gpu *gpu, const uint64_t *pointers, struct wp
         return err;
     }
     err = take_scratch(gpu, &gpu->prepare, gpu->upload_border, scratch, all, diag);
-    if (err == WPK_OK) {
-        err = wpk_gpu_program_launch(&gpu->prepare, NULL, all, diag);
-    }
+    err = err == WPK_OK ? wpk_gpu_program_launch(&gpu->prepare, NULL, all, diag) : err;
     if (err == WPK_OK) {
         err = wpk_gpu_check(gpu, gpu->driver->cuStreamSynchronize(NULL), "preparing the constants",
                             diag);
@@ -351,9 +345,7 @@ wpk_err wpk_gpu_call_run(struct wpk_gpu_call *call, void *const *data)
     if (err == WPK_OK) {
         err = wpk_gpu_program_launch(&gpu->main, call->stream, call->pointer, &call->trouble);
     }
-    if (err == WPK_OK) {
-        err = copy_out(call, data);
-    }
+    err = err == WPK_OK ? copy_out(call, data) : err;
     if (err == WPK_OK) {
         err = wpk_gpu_check(gpu, gpu->driver->cuStreamSynchronize(call->stream),
                             "running the kernel", &call->trouble);
@@ -386,9 +378,7 @@ wpk_err wpk_gpu_call_launch(struct wpk_gpu_call *call, void *stream, const uint6
         if (call->launched == NULL) {
             err = wpk_gpu_graph_new(&call->gpu->main, 1, pointers, &call->launched, diag);
         }
-        if (err == WPK_OK) {
-            err = wpk_gpu_graph_point(call->launched, 0, pointers, diag);
-        }
+        err = err == WPK_OK ? wpk_gpu_graph_point(call->launched, 0, pointers, diag) : err;
         return err == WPK_OK ? wpk_gpu_graph_launch(call->launched, stream, diag) : err;
     }
     return wpk_gpu_program_launch(&gpu->main, stream, pointers, &call->trouble);

@@ -275,9 +275,7 @@ static wpk_err build(struct wpk_gpu_graph *graph, const uint64_t *pointers, stru
     const struct wpk_cuda_driver *driver = graph->program->driver;
     wpk_err err = wpk_cuda_driver_check(driver, driver->cuGraphCreate(&graph->graph, 0),
                                         "a graph of launches", diag);
-    if (err == WPK_OK) {
-        err = add_launches(graph, pointers, diag);
-    }
+    err = err == WPK_OK ? add_launches(graph, pointers, diag) : err;
     return err == WPK_OK
                ? wpk_cuda_driver_check(
                      driver, driver->cuGraphInstantiateWithFlags(&graph->exec, graph->graph, 0),
@@ -395,9 +393,7 @@ static wpk_err record(struct wpk_gpu_graph *graph, void *stream, struct wpk_diag
     }
     err = record_calls(graph, stream, diag);
     int result = driver->cuStreamEndCapture(stream, &graph->graph);
-    if (err == WPK_OK) {
-        err = wpk_cuda_driver_check(driver, result, "recording calls", diag);
-    }
+    err = err == WPK_OK ? wpk_cuda_driver_check(driver, result, "recording calls", diag) : err;
     if (err != WPK_OK) {
         return WPK_EUNSUPPORTED;
     }

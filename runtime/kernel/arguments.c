@@ -160,12 +160,8 @@ wpk_err wpk_kernel_bind(struct wpk_kernel *kernel, const struct wpk_choice *choi
     int constants[WPK_ABI_ARGUMENTS_MAX] = {0};
 
     wpk_err err = bind_list(&kernel->inputs, &choice->inputs, inputs, diag);
-    if (err == WPK_OK) {
-        err = bind_list(&kernel->constants, &choice->constants, constants, diag);
-    }
-    if (err == WPK_OK) {
-        err = bind_list(&kernel->outputs, &choice->outputs, outputs, diag);
-    }
+    err = err == WPK_OK ? bind_list(&kernel->constants, &choice->constants, constants, diag) : err;
+    err = err == WPK_OK ? bind_list(&kernel->outputs, &choice->outputs, outputs, diag) : err;
     for (int i = 0; i < kernel->manifest.main_count && err == WPK_OK; i++) {
         struct wpk_slot *slot = &kernel->main[i];
         if (slot->kind == WPK_SLOT_INPUT) {

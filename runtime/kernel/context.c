@@ -314,9 +314,7 @@ wpk_err wpk_context_call_vendor(struct wpk_context *context, struct wpk_vendor *
             context->vendor_call = call;
         }
     }
-    if (err == WPK_OK) {
-        err = wpk_vendor_call_run(context->vendor_call, data);
-    }
+    err = err == WPK_OK ? wpk_vendor_call_run(context->vendor_call, data) : err;
     atomic_flag_clear_explicit(&context->busy, memory_order_release);
     return err;
 }
@@ -343,9 +341,7 @@ wpk_err wpk_context_call_gpu(struct wpk_context *context, struct wpk_gpu *gpu, v
 {
     occupy(context);
     wpk_err err = use_gpu(context, gpu);
-    if (err == WPK_OK) {
-        err = wpk_gpu_call_run(context->gpu_call, data);
-    }
+    err = err == WPK_OK ? wpk_gpu_call_run(context->gpu_call, data) : err;
     atomic_flag_clear_explicit(&context->busy, memory_order_release);
     return err;
 }
@@ -355,9 +351,7 @@ wpk_err wpk_context_launch(struct wpk_context *context, struct wpk_gpu *gpu, voi
 {
     occupy(context);
     wpk_err err = use_gpu(context, gpu);
-    if (err == WPK_OK) {
-        err = wpk_gpu_call_launch(context->gpu_call, stream, data);
-    }
+    err = err == WPK_OK ? wpk_gpu_call_launch(context->gpu_call, stream, data) : err;
     atomic_flag_clear_explicit(&context->busy, memory_order_release);
     return err;
 }

@@ -229,15 +229,9 @@ static wpk_err open_checked(struct wpk_kernel *kernel, const char *path,
         err = wpk_trust_check(path, origin != NULL ? NULL : options->public_key, bytes, &vouched,
                               &found, diag);
     }
-    if (err == WPK_OK) {
-        err = open_object(kernel, path, bytes, options->public_key != NULL, diag);
-    }
-    if (err == WPK_OK) {
-        err = read_manifest(kernel, diag);
-    }
-    if (err == WPK_OK) {
-        err = check_device(kernel, &device, diag);
-    }
+    err = err == WPK_OK ? open_object(kernel, path, bytes, options->public_key != NULL, diag) : err;
+    err = err == WPK_OK ? read_manifest(kernel, diag) : err;
+    err = err == WPK_OK ? check_device(kernel, &device, diag) : err;
     if (err == WPK_OK && found) {
         err = check_vouched(kernel, &vouched, device, options, diag);
     }
@@ -302,12 +296,8 @@ static wpk_err open_bytes(struct wpk_kernel *kernel, const struct wpk_buf *bytes
                           const struct wpk_device *device, struct wpk_diag *diag)
 {
     wpk_err err = bytes != NULL ? open_object(kernel, "the object", bytes, true, diag) : WPK_OK;
-    if (err == WPK_OK) {
-        err = read_manifest(kernel, diag);
-    }
-    if (err == WPK_OK) {
-        err = check_device(kernel, &device, diag);
-    }
+    err = err == WPK_OK ? read_manifest(kernel, diag) : err;
+    err = err == WPK_OK ? check_device(kernel, &device, diag) : err;
     return err == WPK_OK ? wpk_kernel_lay_out(kernel, diag) : err;
 }
 
@@ -361,9 +351,7 @@ wpk_err wpk_kernel_ptx(const struct wpk_buf *bytes, struct wpk_buf *out, struct 
 
     wpk_err err =
         kernel == NULL ? WPK_ENOMEM : open_object(kernel, "the object", bytes, true, diag);
-    if (err == WPK_OK) {
-        err = append_ptx(kernel->descriptor, out, diag);
-    }
+    err = err == WPK_OK ? append_ptx(kernel->descriptor, out, diag) : err;
     wpk_kernel_close(kernel);
     return err;
 }

@@ -235,9 +235,7 @@ wpk_err wpk_manifest_encode(const struct wpk_manifest *manifest, char **text)
     WPK_ASSERT(manifest->schedule != NULL);
     WPK_ASSERT(manifest->threads >= 1);
     wpk_err err = wpk_fields_encode(manifest_fields, manifest, &buf);
-    if (err == WPK_OK) {
-        err = wpk_buf_take(&buf, text, NULL);
-    }
+    err = err == WPK_OK ? wpk_buf_take(&buf, text, NULL) : err;
     wpk_buf_fini(&buf);
     return err;
 }

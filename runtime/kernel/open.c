@@ -34,9 +34,7 @@ static wpk_err load_file(const struct walk *walk, const struct wpk_choice_entry 
 
     wpk_buf_printf(&path, "%.*s%s", directory, walk->path, entry->file);
     wpk_err err = wpk_buf_status(&path);
-    if (err == WPK_OK) {
-        err = wpk_kernel_load(path.data, &request, out, diag);
-    }
+    err = err == WPK_OK ? wpk_kernel_load(path.data, &request, out, diag) : err;
     wpk_buf_fini(&path);
     return err;
 }
@@ -53,9 +51,7 @@ static wpk_err load_entry(const struct walk *walk, const struct wpk_choice_entry
     wpk_err err = entry->kind == WPK_CHOICE_VENDOR
                       ? wpk_kernel_of_recipe(entry->recipe, &options, &kernel, diag)
                       : load_file(walk, entry, &kernel, diag);
-    if (err == WPK_OK) {
-        err = wpk_kernel_bind(kernel, walk->choice, diag);
-    }
+    err = err == WPK_OK ? wpk_kernel_bind(kernel, walk->choice, diag) : err;
     if (err != WPK_OK) {
         wpk_kernel_close(kernel);
         return err;

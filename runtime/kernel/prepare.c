@@ -231,9 +231,7 @@ wpk_err wpk_kernel_prepare_in(struct wpk_kernel *kernel, const struct wpk_tensor
     if (err == WPK_OK) {
         err = wpk_kernel_check_indices(kernel, &kernel->constants, found, NULL, diag);
     }
-    if (err == WPK_OK) {
-        err = place(kernel, &places);
-    }
+    err = err == WPK_OK ? place(kernel, &places) : err;
     if (err != WPK_OK || kernel->prepared) {
         return err;
     }

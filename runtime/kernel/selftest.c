@@ -73,9 +73,7 @@ static wpk_err compute(struct wpk_kernel *kernel, const struct test *test, struc
     struct wpk_context *context = NULL;
 
     wpk_err err = wpk_kernel_prepare(kernel, test->constants, kernel->constants.count, diag);
-    if (err == WPK_OK) {
-        err = wpk_context_new(NULL, &context);
-    }
+    err = err == WPK_OK ? wpk_context_new(NULL, &context) : err;
     if (err == WPK_OK) {
         err = wpk_kernel_run(kernel, context, test->inputs, kernel->inputs.count, test->outputs,
                              kernel->outputs.count);
@@ -122,9 +120,7 @@ wpk_err wpk_self_test_run(struct wpk_kernel *kernel, const struct wpk_choice *ch
     struct test test = {.choice = choice};
 
     wpk_err err = make_inputs(kernel, &test);
-    if (err == WPK_OK) {
-        err = compute(kernel, &test, diag);
-    }
+    err = err == WPK_OK ? compute(kernel, &test, diag) : err;
     for (size_t o = 0; o < kernel->outputs.count && err == WPK_OK; o++) {
         err = compare_output(kernel, &test, o, diag);
     }

@@ -17,9 +17,7 @@ static wpk_err read_beside(const char *path, const char *suffix, size_t size_max
     struct wpk_buf name = {0};
     wpk_buf_printf(&name, "%s%s", path, suffix);
     wpk_err err = wpk_buf_status(&name);
-    if (err == WPK_OK) {
-        err = wpk_fs_read(name.data, size_max, out, diag);
-    }
+    err = err == WPK_OK ? wpk_fs_read(name.data, size_max, out, diag) : err;
     wpk_buf_fini(&name);
     return err;
 }
@@ -91,9 +89,7 @@ wpk_err wpk_trust_check(const char *path, const char *public_key, const struct w
     if (err == WPK_OK && public_key != NULL) {
         err = wpk_trust_signed(path, WPK_TRUST_MANIFEST, public_key, &text, diag);
     }
-    if (err == WPK_OK) {
-        err = check_object(path, object, &text, manifest, diag);
-    }
+    err = err == WPK_OK ? check_object(path, object, &text, manifest, diag) : err;
     *found = err == WPK_OK;
     wpk_buf_fini(&text);
     return err;

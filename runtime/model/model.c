@@ -229,12 +229,8 @@ static wpk_err open_step(struct wpk_model_shape *shape, int index, const struct 
                         step->node);
     }
     err = check_list(shape, step, &kernel->inputs, "input", diag);
-    if (err == WPK_OK) {
-        err = check_list(shape, step, &kernel->outputs, "output", diag);
-    }
-    if (err == WPK_OK) {
-        err = check_list(shape, step, &kernel->constants, "constant", diag);
-    }
+    err = err == WPK_OK ? check_list(shape, step, &kernel->outputs, "output", diag) : err;
+    err = err == WPK_OK ? check_list(shape, step, &kernel->constants, "constant", diag) : err;
     return err == WPK_OK ? check_overlap(shape, step, kernel, diag) : err;
 }
 
@@ -331,9 +327,7 @@ static wpk_err load(struct wpk_model *model, struct wpk_model_shape *shape, stru
         shape->open_count = i + 1;
         err = open_step(shape, i, &model->device, diag);
     }
-    if (err == WPK_OK) {
-        err = prepare(model, shape, diag);
-    }
+    err = err == WPK_OK ? prepare(model, shape, diag) : err;
     shape->is_loaded = err == WPK_OK;
     if (err != WPK_OK) {
         unload(shape);
@@ -379,19 +373,13 @@ wpk_err wpk_model_open(const char *path, const struct wpk_open_options *options,
     }
     pthread_mutex_init(&model->lock, NULL);
     wpk_err err = map_file(path, model, diag);
-    if (err == WPK_OK) {
-        err = wpk_kernel_device(options, &model->device, diag);
-    }
+    err = err == WPK_OK ? wpk_kernel_device(options, &model->device, diag) : err;
     if (err == WPK_OK) {
         err = wpk_model_plan_decode(model->bytes, model->size, &model->plan, diag);
         forget_pages(model);
     }
-    if (err == WPK_OK) {
-        err = describe_shapes(model);
-    }
-    if (err == WPK_OK) {
-        err = wpk_model_load(model, 0, diag);
-    }
+    err = err == WPK_OK ? describe_shapes(model) : err;
+    err = err == WPK_OK ? wpk_model_load(model, 0, diag) : err;
     if (err != WPK_OK) {
         if (diag != NULL && diag->file[0] == '\0') {
             snprintf(diag->file, sizeof(diag->file), "%s", path);

@@ -332,15 +332,11 @@ wpk_err wpk_model_context_new(struct wpk_model *model, size_t index,
         context->outputs == NULL) {
         err = WPK_ENOMEM;
     }
-    if (err == WPK_OK) {
-        err = wpk_model_load(model, index, NULL);
-    }
+    err = err == WPK_OK ? wpk_model_load(model, index, NULL) : err;
     for (int i = 0; err == WPK_OK && i < shape->plan->step_count; i++) {
         err = bind_step(shape, i, &context->steps[i]);
     }
-    if (err == WPK_OK) {
-        err = wpk_context_new(options, &context->context);
-    }
+    err = err == WPK_OK ? wpk_context_new(options, &context->context) : err;
     if (err != WPK_OK) {
         wpk_model_context_free(context);
         return err;

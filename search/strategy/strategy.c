@@ -267,9 +267,7 @@ static wpk_err take_candidate(struct wpk_strategy *strategy, struct wpk_candidat
     const struct wpk_hints hints = strategy->hints;
     const int constructed_next = strategy->constructed_next;
     wpk_err err = next_candidate(strategy, out, hint);
-    if (err == WPK_OK) {
-        err = wpk_seen_put(&course->seen, course->space, out);
-    }
+    err = err == WPK_OK ? wpk_seen_put(&course->seen, course->space, out) : err;
     if (err == WPK_ENOMEM) {
         course->rng = rng;
         course->seen = seen;
@@ -447,9 +445,7 @@ wpk_err wpk_strategy_load(const struct wpk_strategy_class *class, const struct w
     struct wpk_snapshot_reader reader;
     struct wpk_strategy *strategy = NULL;
     wpk_err err = wpk_snapshot_open(&reader, text, class->version, space, diag);
-    if (err == WPK_OK) {
-        err = wpk_strategy_make(class, space, setup, &strategy);
-    }
+    err = err == WPK_OK ? wpk_strategy_make(class, space, setup, &strategy) : err;
     if (err != WPK_OK) {
         return err;
     }
@@ -462,12 +458,8 @@ wpk_err wpk_strategy_load(const struct wpk_strategy_class *class, const struct w
     if (class->load != NULL && reader.err == WPK_OK) {
         err = class->load(strategy->state, &strategy->course, &reader);
     }
-    if (err == WPK_OK) {
-        err = wpk_seen_load(&strategy->course.seen, &reader);
-    }
-    if (err == WPK_OK) {
-        err = wpk_snapshot_close(&reader, diag);
-    }
+    err = err == WPK_OK ? wpk_seen_load(&strategy->course.seen, &reader) : err;
+    err = err == WPK_OK ? wpk_snapshot_close(&reader, diag) : err;
     if (err != WPK_OK) {
         wpk_strategy_free(strategy);
         return err;

@@ -111,9 +111,7 @@ static wpk_err compile(const struct wpk_schedule *schedule, const char *symbol, 
                                      wpk_target_is_strict(schedule->target), &cubin, &ptx, diag);
         err = err == WPK_EINVAL ? WPK_EUNSUPPORTED : err;
     }
-    if (err == WPK_OK) {
-        err = wpk_cuda_image_write(&plan, &cubin, &ptx, path, diag);
-    }
+    err = err == WPK_OK ? wpk_cuda_image_write(&plan, &cubin, &ptx, path, diag) : err;
     wpk_buf_fini(&text);
     wpk_buf_fini(&cubin);
     wpk_buf_fini(&ptx);
@@ -127,9 +125,7 @@ wpk_err wpk_cuda_build(const struct wpk_schedule *schedule, const char *symbol, 
     if (err == WPK_ENOENT) {
         return WPK_EUNSUPPORTED;
     }
-    if (err == WPK_OK) {
-        err = compile(schedule, symbol, path, diag);
-    }
+    err = err == WPK_OK ? compile(schedule, symbol, path, diag) : err;
     return err;
 }
 
@@ -174,9 +170,7 @@ wpk_err wpk_cuda_ptxas(const struct wpk_buf *ptx, const char *architecture, cons
             wpk_diag_set(diag, "ptxas refuses the kernel for %s", architecture);
         }
     }
-    if (err == WPK_OK) {
-        err = wpk_fs_read(result, CUBIN_BYTES_MAX, cubin, diag);
-    }
+    err = err == WPK_OK ? wpk_fs_read(result, CUBIN_BYTES_MAX, cubin, diag) : err;
     (void)unlink(source);
     (void)unlink(result);
     return err;

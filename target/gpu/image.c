@@ -87,12 +87,8 @@ wpk_err wpk_cuda_image_write(struct wpk_launch_plan *plan, const struct wpk_buf 
         .cubin = cubin->data, .cubin_size = cubin->size, .ptx = ptx->data, .ptx_size = ptx->size};
     struct wpk_buf image = {0};
     wpk_err err = cubin->size > 0 ? wpk_cuda_image_describe(plan, cubin, diag) : WPK_OK;
-    if (err == WPK_OK) {
-        err = wpk_launch_plan_encode(plan, &code, &image);
-    }
-    if (err == WPK_OK) {
-        err = wpk_fs_write(path, image.data, image.size, 0644, diag);
-    }
+    err = err == WPK_OK ? wpk_launch_plan_encode(plan, &code, &image) : err;
+    err = err == WPK_OK ? wpk_fs_write(path, image.data, image.size, 0644, diag) : err;
     wpk_buf_fini(&image);
     return err;
 }

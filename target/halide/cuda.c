@@ -51,9 +51,7 @@ wpk_err wpk_halide_cuda_build(const struct wpk_schedule *schedule, const char *s
     if (err == WPK_OK && wpk_cuda_ptxas_find() != NULL) {
         err = wpk_cuda_ptxas(&ptx, plan.architecture, path, &cubin, diag);
     }
-    if (err == WPK_OK) {
-        err = wpk_cuda_image_write(&plan, &cubin, &ptx, path, diag);
-    }
+    err = err == WPK_OK ? wpk_cuda_image_write(&plan, &cubin, &ptx, path, diag) : err;
     wpk_buf_fini(&cubin);
     wpk_buf_fini(&ptx);
     return err;

@@ -45,9 +45,7 @@ static wpk_err check_version(const struct wpk_schedule *schedule, struct wpk_dia
     struct wpk_buf text = {0};
     char version[WPK_CODEGEN_VERSION_MAX];
     wpk_err err = wpk_fs_read("manifest", WPK_MANIFEST_SIZE_MAX, &text, diag);
-    if (err == WPK_OK) {
-        err = wpk_manifest_decode(text.data, text.size, &manifest, diag);
-    }
+    err = err == WPK_OK ? wpk_manifest_decode(text.data, text.size, &manifest, diag) : err;
     wpk_buf_fini(&text);
     if (err != WPK_OK) {
         return err;
@@ -84,12 +82,8 @@ static wpk_err name_prepare(const struct wpk_builder_options *options,
         return WPK_EUNSUPPORTED;
     }
     wpk_buf_printf(&text, "wpk " WPK_VERSION "\n%s %s %s\n", prepare->by, version, prepare->target);
-    if (err == WPK_OK) {
-        err = wpk_program_print(&prepare->main, &text);
-    }
-    if (err == WPK_OK) {
-        err = wpk_buf_status(&text);
-    }
+    err = err == WPK_OK ? wpk_program_print(&prepare->main, &text) : err;
+    err = err == WPK_OK ? wpk_buf_status(&text) : err;
     if (err == WPK_OK) {
         char hash[WPK_SHA256_HEX_SIZE];
         wpk_crypto_sha256_hex(text.data, text.size, hash);
@@ -183,17 +177,13 @@ static wpk_err build(const struct wpk_builder_options *options, struct wpk_diag 
         return err;
     }
     err = check_version(&schedule, diag);
-    if (err == WPK_OK) {
-        err = build_prepare(options, &schedule, diag);
-    }
+    err = err == WPK_OK ? build_prepare(options, &schedule, diag) : err;
     if (err == WPK_OK) {
         char name[32];
         snprintf(name, sizeof(name), "main.%s", suffix_of(&schedule));
         err = wpk_emit(&schedule, "wpk_main", name, diag);
     }
-    if (err == WPK_OK) {
-        err = link_kernel(options, link_kind(&schedule), diag);
-    }
+    err = err == WPK_OK ? link_kernel(options, link_kind(&schedule), diag) : err;
     wpk_schedule_fini(&schedule);
     return err;
 }

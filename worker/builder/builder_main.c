@@ -48,9 +48,7 @@ int main(int argc, char **argv)
     struct wpk_diag diag = {0};
     wpk_cuda_set_toolkit(getenv(WPK_CUDA_DIRECTORY_VARIABLE));
     wpk_err err = wpk_link_write_parts(argv[1], &diag);
-    if (err == WPK_OK) {
-        err = warm_in(argv[1], argv[2], &diag);
-    }
+    err = err == WPK_OK ? warm_in(argv[1], argv[2], &diag) : err;
     if (err != WPK_OK) {
         wpk_log_failure(WPK_LOG_ERROR, "failed", err, &diag);
         return 1;

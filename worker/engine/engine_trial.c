@@ -85,9 +85,7 @@ void wpk_engine_hear_program(struct wpk_engine *engine, struct wpk_engine_progra
     wpk_err err = program->process.pid != 0 ? WPK_OK : WPK_ENOENT;
     while (err == WPK_OK) {
         err = wpk_channel_receive(&program->process.channel, &text);
-        if (err == WPK_OK) {
-            err = hear(engine, &text);
-        }
+        err = err == WPK_OK ? hear(engine, &text) : err;
     }
     wpk_buf_fini(&text);
     if (err != WPK_ENOENT) {

@@ -102,9 +102,7 @@ static wpk_err draw_candidates(struct run *run, struct wpk_diag *diag)
                                                 .layouts = run->e->layouts,
                                                 .threads = run->e->policy.threads};
     wpk_err err = wpk_planner_open_space(&planner, &request, &entry, diag);
-    if (err == WPK_OK) {
-        err = pin(run, &entry->space, diag);
-    }
+    err = err == WPK_OK ? pin(run, &entry->space, diag) : err;
     int wanted = run->e->construct_count;
     if (wanted == 0 && run->e->random_count == 0) {
         wanted = CONSTRUCT_DEFAULT;
@@ -122,9 +120,7 @@ static wpk_err draw_candidates(struct run *run, struct wpk_diag *diag)
     for (int i = 0; i < run->e->random_count && err == WPK_OK; i++) {
         struct wpk_candidate candidate;
         err = wpk_space_draw(&entry->space, &rng, &candidate);
-        if (err == WPK_OK) {
-            err = encode_and_add(run, &entry->space, &candidate);
-        }
+        err = err == WPK_OK ? encode_and_add(run, &entry->space, &candidate) : err;
     }
     free(made);
     wpk_planner_fini(&planner);
@@ -194,9 +190,7 @@ static wpk_err print_line(const struct run *run, int index)
         wpk_json_put_raw(w, "record", record);
     }
     struct wpk_buf text = {0};
-    if (err == WPK_OK) {
-        err = wpk_json_print(w, false, &text);
-    }
+    err = err == WPK_OK ? wpk_json_print(w, false, &text) : err;
     if (err == WPK_OK) {
         puts(wpk_buf_text(&text));
         fflush(stdout);
@@ -324,9 +318,7 @@ static wpk_err try_all(struct run *run, struct wpk_engine *engine, struct wpk_di
             under_way--;
             took = true;
         }
-        if (err == WPK_OK) {
-            err = print_done(run, &printed);
-        }
+        err = err == WPK_OK ? print_done(run, &printed) : err;
         if (err == WPK_OK && !took && wait_ms > 0) {
             struct pollfd polled = {.fd = wpk_engine_fd(engine), .events = POLLIN};
             poll(&polled, 1, wait_ms > 60000 ? 60000 : (int)wait_ms);
@@ -435,9 +427,7 @@ static wpk_err read_op(struct run *run, struct wpk_diag *diag)
 {
     struct wpk_program program = {0};
     wpk_err err = wpk_fs_read(run->e->op_path, WPK_NOTATION_SIZE_MAX, &run->op, diag);
-    if (err == WPK_OK) {
-        err = wpk_program_parse(wpk_buf_text(&run->op), &program, diag);
-    }
+    err = err == WPK_OK ? wpk_program_parse(wpk_buf_text(&run->op), &program, diag) : err;
     if (err == WPK_OK) {
         /* The canonical text: what the service would send. */
         struct wpk_cost cost;
@@ -468,12 +458,8 @@ wpk_err wpk_evaluation_run(const struct wpk_evaluation *evaluation, int *failed,
 {
     struct run run = {.e = evaluation};
     wpk_err err = find_device(evaluation, &run.device, diag);
-    if (err == WPK_OK) {
-        err = read_op(&run, diag);
-    }
-    if (err == WPK_OK) {
-        err = collect(&run, diag);
-    }
+    err = err == WPK_OK ? read_op(&run, diag) : err;
+    err = err == WPK_OK ? collect(&run, diag) : err;
     if (err == WPK_OK && run.count == 0) {
         err = wpk_fail(diag, WPK_EINVAL, "there is nothing to try");
     }

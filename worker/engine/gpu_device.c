@@ -36,9 +36,7 @@ static wpk_err open_driver(const struct wpk_gpu_wanted *wanted,
                            const struct wpk_cuda_driver **driver, struct wpk_diag *diag)
 {
     wpk_err err = is_emulated(wanted) ? WPK_OK : choose(wanted);
-    if (err == WPK_OK) {
-        err = wpk_cuda_driver_open(is_emulated(wanted), driver, diag);
-    }
+    err = err == WPK_OK ? wpk_cuda_driver_open(is_emulated(wanted), driver, diag) : err;
     if (err == WPK_ENOENT && !is_emulated(wanted)) {
         size_t used = strlen(diag->text);
         snprintf(diag->text + used, sizeof(diag->text) - used, "; --gpu emulated needs no GPU");
@@ -136,9 +134,7 @@ wpk_err wpk_gpu_device_describe(const struct wpk_gpu_wanted *wanted, const char 
         err = wpk_device_emulate(wanted->architecture, 1, &out->device, diag);
     } else if (err == WPK_OK) {
         err = open_driver(wanted, &driver, diag);
-        if (err == WPK_OK) {
-            err = open_device(driver, &out->device, diag);
-        }
+        err = err == WPK_OK ? open_device(driver, &out->device, diag) : err;
         if (err == WPK_OK) {
             snprintf(driver_item, sizeof(driver_item), ";driver=%d",
                      driver->version / VERSION_PER_MAJOR);
@@ -180,9 +176,7 @@ static wpk_err check_architecture(const char *architecture, struct wpk_diag *dia
     struct wpk_device device;
     struct wpk_cuda_nvrtc nvrtc;
     wpk_err err = wpk_device_emulate(architecture, 1, &device, diag);
-    if (err == WPK_OK) {
-        err = wpk_cuda_nvrtc_open(&nvrtc, NULL, diag);
-    }
+    err = err == WPK_OK ? wpk_cuda_nvrtc_open(&nvrtc, NULL, diag) : err;
     if (err != WPK_OK) {
         return err;
     }

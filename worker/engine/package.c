@@ -154,9 +154,7 @@ static wpk_err fill(const struct wpk_package *package, struct wpk_manifest *out)
             }
         }
     }
-    if (err == WPK_OK) {
-        err = list_arguments(&schedule->main, out->main, &out->main_count);
-    }
+    err = err == WPK_OK ? list_arguments(&schedule->main, out->main, &out->main_count) : err;
     if (err == WPK_OK && schedule->prepare.stage_count > 0) {
         err = list_arguments(&schedule->prepare, out->prepare, &out->prepare_count);
     }
@@ -170,9 +168,7 @@ wpk_err wpk_package_manifest(const struct wpk_package *package, char **text)
         return WPK_ENOMEM;
     }
     wpk_err err = fill(package, manifest);
-    if (err == WPK_OK) {
-        err = wpk_manifest_encode(manifest, text);
-    }
+    err = err == WPK_OK ? wpk_manifest_encode(manifest, text) : err;
     wpk_manifest_fini(manifest);
     free(manifest);
     return err;

@@ -76,9 +76,7 @@ wpk_err wpk_planner_open(struct wpk_planner *planner, const struct wpk_planner_r
     }
     close_entry(oldest);
     wpk_err err = wpk_program_parse(request->op, &oldest->program, diag);
-    if (err == WPK_OK) {
-        err = wpk_fingerprint(&oldest->program, &oldest->fingerprint);
-    }
+    err = err == WPK_OK ? wpk_fingerprint(&oldest->program, &oldest->fingerprint) : err;
     if (err != WPK_OK) {
         close_entry(oldest);
         return err;
@@ -207,12 +205,8 @@ static wpk_err plan_by_hand(struct wpk_planner *planner, const struct wpk_planne
 {
     struct wpk_planner_entry *entry = NULL;
     wpk_err err = wpk_planner_open(planner, request, &entry, diag);
-    if (err == WPK_OK) {
-        err = wpk_schedule_parse(request->schedule, schedule, diag);
-    }
-    if (err == WPK_OK) {
-        err = wpk_codegen_check(schedule, diag);
-    }
+    err = err == WPK_OK ? wpk_schedule_parse(request->schedule, schedule, diag) : err;
+    err = err == WPK_OK ? wpk_codegen_check(schedule, diag) : err;
     if (err == WPK_OK) {
         out->rule = find_rule(entry, &schedule->program);
         err = finish(entry, request, schedule, "by hand", "", out, diag);
@@ -231,9 +225,7 @@ static wpk_err lower_candidate(const struct wpk_planner_entry *entry,
     if (err == WPK_OK && by != NULL) {
         snprintf(schedule->by, sizeof(schedule->by), "%s", by);
     }
-    if (err == WPK_OK) {
-        err = wpk_codegen_check(schedule, diag);
-    }
+    err = err == WPK_OK ? wpk_codegen_check(schedule, diag) : err;
     if (err != WPK_OK) {
         return err;
     }
@@ -285,19 +277,13 @@ static wpk_err plan_plain(struct wpk_planner *planner, const struct wpk_planner_
     bool gpu = wpk_device_is_cuda(&device);
     int at = gpu ? (request->plain - 1) / 2 : request->plain - 1;
     const char *by = gpu && request->plain % 2 == 0 ? wpk_back_end_name(WPK_BACK_END_cuda) : NULL;
-    if (err == WPK_OK) {
-        err = wpk_space_construct(&entry->space, made, PLAINS, &count);
-    }
+    err = err == WPK_OK ? wpk_space_construct(&entry->space, made, PLAINS, &count) : err;
     if (err == WPK_OK && count <= at) {
         err = wpk_fail(diag, WPK_EUNSUPPORTED, "there is no constructed candidate %d", at + 1);
     }
     const struct wpk_candidate *candidate = err == WPK_OK ? &made[at] : NULL;
-    if (err == WPK_OK) {
-        err = wpk_candidate_encode(&entry->space, candidate, text, sizeof(text));
-    }
-    if (err == WPK_OK) {
-        err = lower_candidate(entry, &plain, candidate, by, schedule, out, diag);
-    }
+    err = err == WPK_OK ? wpk_candidate_encode(&entry->space, candidate, text, sizeof(text)) : err;
+    err = err == WPK_OK ? lower_candidate(entry, &plain, candidate, by, schedule, out, diag) : err;
     free(made);
     return err;
 }

@@ -192,9 +192,7 @@ static wpk_err open_class(const struct wpk_provider_class *kind,
         self->base.has_clock = self->kernel->gpu != NULL;
         err = wpk_context_new(&options, &self->context);
     }
-    if (err == WPK_OK) {
-        err = open_places(self, fixed, diag);
-    }
+    err = err == WPK_OK ? open_places(self, fixed, diag) : err;
     if (err != WPK_OK) {
         kernel_close(&self->base);
         return err;

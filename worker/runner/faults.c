@@ -110,9 +110,7 @@ static wpk_err look_at(const struct wpk_program *op, const struct wpk_answers *a
     probe->op = op;
     probe->answers = answers;
     err = wpk_inputs_make(op, &answers->inputs, &probe->inputs);
-    if (err == WPK_OK) {
-        err = wpk_inputs_widen(op, &probe->inputs);
-    }
+    err = err == WPK_OK ? wpk_inputs_widen(op, &probe->inputs) : err;
     for (int t = 0; t < op->tensor_count; t++) {
         probe->args.tensor[t] = probe->inputs.wide[t];
     }
@@ -138,12 +136,8 @@ static wpk_err look_at_view(const struct wpk_program *op, int output,
     struct wpk_program view = {0};
     struct wpk_answers answers = {0};
     wpk_err err = wpk_program_view(op, output, &view);
-    if (err == WPK_OK) {
-        err = wpk_answers_make(&view, &first->inputs, POINTS_MAX, &answers, NULL);
-    }
-    if (err == WPK_OK) {
-        err = look_at(&view, &answers, seen);
-    }
+    err = err == WPK_OK ? wpk_answers_make(&view, &first->inputs, POINTS_MAX, &answers, NULL) : err;
+    err = err == WPK_OK ? look_at(&view, &answers, seen) : err;
     wpk_answers_fini(&answers);
     wpk_program_fini(&view);
     return err == WPK_EUNSUPPORTED ? WPK_OK : err;
@@ -211,9 +205,7 @@ wpk_err wpk_faults_find(const struct wpk_program *op, uint64_t seed, int64_t sam
             continue;
         }
         err = wpk_answers_make(op, &inputs, sample_count, &answers[k], diag);
-        if (err == WPK_OK) {
-            err = wpk_faults_look(op, &answers[k]);
-        }
+        err = err == WPK_OK ? wpk_faults_look(op, &answers[k]) : err;
     }
     if (err == WPK_OK) {
         wpk_faults_unseen(op, answers, set_count, out);

@@ -354,9 +354,7 @@ int wpk_runner_serve(const struct wpk_runner_options *options)
     wpk_err err = WPK_ENGINE_SEND(&runner.channel, .kind = WPK_ENGINE_MESSAGE_READY);
     while (err == WPK_OK) {
         err = advance_pending(&runner);
-        if (err == WPK_OK) {
-            err = wait_and_look(&runner);
-        }
+        err = err == WPK_OK ? wait_and_look(&runner) : err;
     }
     return err == WPK_ECLOSED ? 0 : 1;
 }

@@ -221,9 +221,7 @@ wpk_err wpk_runner_child_relay(struct wpk_runner_child *child,
                 err = wpk_channel_send(to, text.data, text.size);
             }
         }
-        if (err == WPK_OK) {
-            err = wpk_channel_receive(&child->channel, &text);
-        }
+        err = err == WPK_OK ? wpk_channel_receive(&child->channel, &text) : err;
     }
     wpk_buf_fini(&text);
     if (err == WPK_ECORRUPT) {

@@ -30,9 +30,7 @@ static int print_unseen(const char *path)
     char unseen[WPK_FAULTS_TEXT_MAX] = "";
     int status = 2;
     wpk_err err = wpk_fs_read(path, OP_SIZE_MAX, &text, &diag);
-    if (err == WPK_OK) {
-        err = wpk_program_parse(wpk_buf_text(&text), &op, &diag);
-    }
+    err = err == WPK_OK ? wpk_program_parse(wpk_buf_text(&text), &op, &diag) : err;
     if (err == WPK_OK) {
         status = 1;
         err = wpk_faults_find(&op, UNSEEN_SEED, UNSEEN_POINTS, WPK_INPUT_KINDS, unseen, &diag);

@@ -87,15 +87,9 @@ static void compute_set(const struct wpk_runner_ops *ops, const struct wpk_runne
     name_file(ops, known, index, path, sizeof(path));
     wpk_err err = wpk_answers_make(&known->program, &inputs, sampled ? WPK_ANSWERS_SAMPLE_COUNT : 0,
                                    &answers, NULL);
-    if (err == WPK_OK) {
-        err = wpk_answers_draw_more(&known->program, &answers, NULL);
-    }
-    if (err == WPK_OK) {
-        err = wpk_faults_look(&known->program, &answers);
-    }
-    if (err == WPK_OK) {
-        err = wpk_answers_save(&answers, path, NULL);
-    }
+    err = err == WPK_OK ? wpk_answers_draw_more(&known->program, &answers, NULL) : err;
+    err = err == WPK_OK ? wpk_faults_look(&known->program, &answers) : err;
+    err = err == WPK_OK ? wpk_answers_save(&answers, path, NULL) : err;
     _exit(err == WPK_OK ? 0 : 1);
 }
 

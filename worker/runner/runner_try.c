@@ -430,9 +430,7 @@ static wpk_err attempt(struct attempt *a, struct wpk_channel *channel)
     struct wpk_subject subject = {0};
     uint64_t start = wpk_clock_ns();
     wpk_err err = a->request->rule.exact ? verify_integers(a) : WPK_OK;
-    if (err == WPK_OK) {
-        err = open_right(a, &subject);
-    }
+    err = err == WPK_OK ? open_right(a, &subject) : err;
     uint64_t before = wpk_clock_ns() - start;
     if (err == WPK_OK) {
         const struct wpk_provider_class *kind = subject.provider->kind;
@@ -447,9 +445,7 @@ static wpk_err attempt(struct attempt *a, struct wpk_channel *channel)
         wpk_subject_close(&a->anchor);
     }
     start = wpk_clock_ns();
-    if (err == WPK_OK) {
-        err = verify_after(a, &subject);
-    }
+    err = err == WPK_OK ? verify_after(a, &subject) : err;
     a->record->verify_ns = before + wpk_clock_ns() - start;
     wpk_subject_close(&subject);
     return err;

@@ -24,9 +24,7 @@ static wpk_err load(struct wpk_subject *subject, const struct wpk_inputs *inputs
                     struct wpk_diag *diag)
 {
     wpk_err err = set_all(subject, WPK_ROLE_CONSTANT, inputs, diag);
-    if (err == WPK_OK) {
-        err = set_all(subject, WPK_ROLE_INPUT, inputs, diag);
-    }
+    err = err == WPK_OK ? set_all(subject, WPK_ROLE_INPUT, inputs, diag) : err;
     return err == WPK_OK ? subject->provider->kind->prepare(subject->provider, diag) : err;
 }
 
@@ -55,9 +53,7 @@ wpk_err wpk_subject_open(struct wpk_subject *subject, const struct wpk_program *
     };
     wpk_err err =
         subject->result == NULL ? WPK_ENOMEM : kind->open(&request, &subject->provider, diag);
-    if (err == WPK_OK) {
-        err = load(subject, inputs, diag);
-    }
+    err = err == WPK_OK ? load(subject, inputs, diag) : err;
     if (err != WPK_OK) {
         wpk_subject_close(subject);
     }
@@ -105,12 +101,8 @@ static wpk_err verify_draw(struct wpk_subject *subject, const struct wpk_answers
         return err;
     }
     err = kind->check(subject->provider, diag);
-    if (err == WPK_OK) {
-        err = wpk_guard_check(&subject->guard, diag);
-    }
-    if (err == WPK_OK) {
-        err = kind->get(subject->provider, subject->output, subject->result);
-    }
+    err = err == WPK_OK ? wpk_guard_check(&subject->guard, diag) : err;
+    err = err == WPK_OK ? kind->get(subject->provider, subject->output, subject->result) : err;
     if (err == WPK_OK) {
         wpk_verify_compare(subject->view, answers, draw, rule, subject->result, errors);
     }
@@ -130,9 +122,7 @@ static wpk_err set_draw(struct wpk_subject *subject, const struct wpk_answers *a
     struct wpk_inputs inputs = {0};
     options.inputs_only = true; /* draws share the constants */
     wpk_err err = wpk_inputs_make(subject->program, &options, &inputs);
-    if (err == WPK_OK) {
-        err = set_all(subject, WPK_ROLE_INPUT, &inputs, diag);
-    }
+    err = err == WPK_OK ? set_all(subject, WPK_ROLE_INPUT, &inputs, diag) : err;
     wpk_inputs_fini(&inputs);
     return err;
 }

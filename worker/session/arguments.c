@@ -269,9 +269,7 @@ wpk_err wpk_arguments_parse(int argc, char **argv, struct wpk_arguments *out, st
     if (err == WPK_OK && diag != NULL) {
         *diag = (struct wpk_diag){0}; /* the file is not to blame for what follows */
     }
-    if (err == WPK_OK) {
-        err = wpk_args_parse(options, argc - 1, argv + 1, &args, diag);
-    }
+    err = err == WPK_OK ? wpk_args_parse(options, argc - 1, argv + 1, &args, diag) : err;
     if (err == WPK_OK && args.operand_count > 0) {
         err = wpk_fail(diag, WPK_EINVAL, "%s: not an option; see wpk-worker --help",
                        args.operands[0]);

@@ -180,9 +180,7 @@ static wpk_err work(const struct wpk_arguments *a, const char *token, struct wpk
     if (err == WPK_OK && !a->run_only) {
         err = find_back_ends(session.device.kind, back_ends, &session.back_end_count, diag);
     }
-    if (err == WPK_OK) {
-        err = wpk_fs_program_dir(&program_dir, diag);
-    }
+    err = err == WPK_OK ? wpk_fs_program_dir(&program_dir, diag) : err;
     if (err == WPK_OK) {
         snprintf(name, sizeof name, "%.120s/%d", session.device.instance, (int)getpid());
         session.name = a->name != NULL ? a->name : name;
@@ -216,19 +214,13 @@ static int run(const struct wpk_arguments *a, pid_t parent)
         wpk_log_failure(WPK_LOG_ERROR, "failed", err, &diag);
         return MISUSED;
     }
-    if (err == WPK_OK) {
-        err = prepare_signals(a->is_private, parent);
-    }
-    if (err == WPK_OK) {
-        err = wpk_notify_open(&manager, &notify, &diag);
-    }
+    err = err == WPK_OK ? prepare_signals(a->is_private, parent) : err;
+    err = err == WPK_OK ? wpk_notify_open(&manager, &notify, &diag) : err;
     if (err == WPK_OK) {
         const char *base = a->data != NULL ? a->data : temporary != NULL ? temporary : "/tmp";
         err = wpk_workplace_open(base, &place, &diag);
     }
-    if (err == WPK_OK) {
-        err = work(a, token, &place, &notify, &diag);
-    }
+    err = err == WPK_OK ? work(a, token, &place, &notify, &diag) : err;
     wpk_workplace_close(&place);
     wpk_notify_close(&notify);
     if (err != WPK_OK) {
@@ -245,9 +237,7 @@ int main(int argc, char **argv)
     struct wpk_diag diag = {0};
     int code = ENDED;
     wpk_err err = wpk_limits_raise_stack(argv, &diag);
-    if (err == WPK_OK) {
-        err = wpk_arguments_parse(argc, argv, &a, &diag);
-    }
+    err = err == WPK_OK ? wpk_arguments_parse(argc, argv, &a, &diag) : err;
     if (err == WPK_OK && a.cuda_dir != NULL) { /* for the builder, too */
         err = setenv(WPK_CUDA_DIRECTORY_VARIABLE, a.cuda_dir, 1) == 0 ? WPK_OK : WPK_ENOMEM;
     }

@@ -125,9 +125,7 @@ static wpk_err make_args(const struct wpk_program *program, const struct wpk_ans
 {
     const struct wpk_input_options options = wpk_answers_inputs(answers, draw);
     wpk_err err = wpk_inputs_make(program, &options, inputs);
-    if (err == WPK_OK) {
-        err = wpk_inputs_widen(program, inputs);
-    }
+    err = err == WPK_OK ? wpk_inputs_widen(program, inputs) : err;
     for (int i = 0; i < program->tensor_count; i++) {
         args->tensor[i] = inputs->wide[i];
     }
@@ -153,9 +151,7 @@ static wpk_err evaluate(const struct wpk_program *program, struct wpk_answers *a
             bool beyond = isfinite(value[i]) && fabs(value[i]) > largest && magnitude[i] >= 0;
             magnitude[i] = beyond ? fmax(magnitude[i], WPK_REFERENCE_STEP) : magnitude[i];
         }
-        if (err == WPK_OK) {
-            err = evaluate_directly(program, &args, answers, draw, sums, diag);
-        }
+        err = err == WPK_OK ? evaluate_directly(program, &args, answers, draw, sums, diag) : err;
     }
     wpk_inputs_fini(&inputs);
     return err;
