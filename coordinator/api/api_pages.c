@@ -328,26 +328,50 @@ void wpk_api_page_compare(struct wpk_call *call)
 
 /* ---- kernels and the fleet */
 
-void wpk_api_page_kernels(struct wpk_call *call)
+static wpk_err show_kernels(struct wpk_call *call, const struct wpk_buf *body, const char *next)
 {
-    struct wpk_api_answer answer;
     struct wpk_arena arena = {0};
     struct wpk_api_kernel *kernels = NULL;
-    char next[32];
     int count = 0;
+    wpk_err err = wpk_api_decode_kernels(body, &arena, &kernels, &count, NULL);
+    if (err == WPK_OK) {
+        wpk_page_kernels(&call->answer->body, kernels, count, next);
+    }
+    wpk_arena_fini(&arena);
+    return err;
+}
+
+static wpk_err show_misses(struct wpk_call *call, const struct wpk_buf *body, const char *next)
+{
+    return wpk_page_misses(&call->answer->body, body, next);
+}
+
+/* A page of a list, in pages. */
+static void show_list(struct wpk_call *call, void (*serve)(struct wpk_call *),
+                      wpk_err (*show)(struct wpk_call *, const struct wpk_buf *, const char *))
+{
+    struct wpk_api_answer answer;
+    char next[32];
     const char *token = wpk_call_get(call, "page_token");
     const struct wpk_http_parameter query[] = {{"page_size", ROWS}, {"page_token", token}};
-    if (is_cached(call) ||
-        !ask(call, wpk_api_list_kernels, "", query, token[0] != '\0' ? 2 : 1, &answer)) {
+    if (is_cached(call) || !ask(call, serve, "", query, token[0] != '\0' ? 2 : 1, &answer)) {
         return;
     }
-    if (check(call, wpk_api_decode_kernels(&answer.body, &arena, &kernels, &count, NULL))) {
-        read_token(&answer.body, next, sizeof next);
-        wpk_page_kernels(&call->answer->body, kernels, count, next);
+    read_token(&answer.body, next, sizeof next);
+    if (check(call, show(call, &answer.body, next))) {
         finish_data(call);
     }
     wpk_api_answer_fini(&answer);
-    wpk_arena_fini(&arena);
+}
+
+void wpk_api_page_kernels(struct wpk_call *call)
+{
+    show_list(call, wpk_api_list_kernels, show_kernels);
+}
+
+void wpk_api_page_misses(struct wpk_call *call)
+{
+    show_list(call, wpk_api_list_misses, show_misses);
 }
 
 void wpk_api_page_fleet(struct wpk_call *call)

@@ -21,7 +21,7 @@ const char wpk_page_report_policy[] =
 static const struct {
     const char *link;
     const char *name;
-} places[] = {{"./", "Jobs"}, {"kernels", "Kernels"}, {"fleet", "Fleet"}};
+} places[] = {{"./", "Jobs"}, {"kernels", "Kernels"}, {"misses", "Misses"}, {"fleet", "Fleet"}};
 
 static void begin_head(struct wpk_buf *out, const char *title)
 {

@@ -54,6 +54,10 @@ void wpk_page_trials(struct wpk_buf *out, const struct wpk_page_job_view *view);
 void wpk_page_kernels(struct wpk_buf *out, const struct wpk_api_kernel *kernels, int count,
                       const char *next);
 
+/* Operators that were looked up in vain: the answer of GET /v1/misses.
+ *   errors  those of reading the answer */
+wpk_err wpk_page_misses(struct wpk_buf *out, const struct wpk_buf *misses, const char *next);
+
 /* Two jobs side by side, by the names of their operators. */
 void wpk_page_compare(struct wpk_buf *out, const struct wpk_api_job *left,
                       const struct wpk_api_job *right);

@@ -6,7 +6,7 @@ import re
 from lib import Service, UnixConnection, check, main, need, small_job, wait_for
 from port import Port, free_port
 
-PAGES = ("/ui/", "/ui/kernels", "/ui/fleet")
+PAGES = ("/ui/", "/ui/kernels", "/ui/misses", "/ui/fleet")
 HOSTILE = "<script>alert(1)</script>\u202e\u05d0"
 
 
@@ -61,6 +61,12 @@ def test_pages_of_a_job(box):
     check(visit(service, "/ui/job?id=j0000000000000000")[0] == 404, "no such job")
     check(visit(service, "/ui/job?id=%s&op=none" % job)[0] == 404, "no such operator")
     check(visit(service, "/ui/nonsense")[0] == 404, "no such page")
+    lookup = {"op": "Y[i] = X[i] + 1", "tensors": {"X": "f32[5]", "Y": "f32[5]"}, "device": HOSTILE, "calls": 3,
+              "time_ns": 7000}
+    service.ask("POST", "/v1/kernels:lookup", lookup)
+    missing = wait_for("a lookup is counted", lambda: [
+        page for page in [visit(service, "/ui/misses")[1]] if "Y[i] = X[i] + 1" in page], 10)[0]
+    check("7.00" in missing and "&lt;script&gt;" in missing and "\u202e" not in missing, "by the time lost", missing)
     report = box.path("report.html")
     box.ctl("report", job, "-o", report, "--server", service.url)
     with open(report, encoding="utf-8") as file:
