@@ -22,7 +22,11 @@ static void put_miss(struct wpk_buf *out, struct wpk_json_reader *r)
     wpk_page_cell_count(out, wpk_json_get_int(r, "threads", 0, WPK_JSON_INT_MAX));
     wpk_page_cell(out, wpk_json_get_text(r, "device", 512));
     wpk_json_enter(r, "op");
-    wpk_json_get_raw(r, "op", &op);
+    if (wpk_json_kind_of(r, "op") == WPK_JSON_STRING) {
+        wpk_buf_append_text(&op, wpk_json_get_text(r, "op", OP_MAX));
+    } else {
+        wpk_json_get_raw(r, "op", &op); /* a shorthand */
+    }
     wpk_json_leave(r);
     wpk_page_cell(out, wpk_buf_text(&op));
     wpk_markup_raw(out, "</tr>\n");
