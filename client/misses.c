@@ -81,6 +81,10 @@ static wpk_err make_job(const struct wpk_buf *misses, struct wpk_buf *job, struc
         snprintf(device, sizeof(device), "%s", of);
         threads = with;
         wpk_json_get_raw(r, "op", &op);
+        if (job->size + op.size + 1024 > WPK_JOB_SIZE_MAX) {
+            wpk_buf_fini(&op);
+            break; /* the next call takes the rest */
+        }
         wpk_buf_printf(job, "%s{\"name\":\"miss%d\",%s", count == 0 ? "{\"ops\":[" : ",", count + 1,
                        op.size > 0 ? wpk_buf_text(&op) + 1 : "}");
         wpk_buf_fini(&op);

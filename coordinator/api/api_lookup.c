@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH_MAX 1000      /* no more than a job may have, for those that are to be tuned */
-#define BATCH_NEAR_MAX 16   /* with more that are only near, one may take long */
-#define MISS_SIZE_MAX 16384 /* bytes of an operator that is counted among what is missing */
+#define BATCH_MAX 1000     /* no more than a job may have, for those that are to be tuned */
+#define BATCH_NEAR_MAX 16  /* with more that are only near, one may take long */
+#define MISS_SIZE_MAX 4096 /* bytes of an operator that is counted among what is missing */
 _Static_assert(BATCH_MAX <= WPK_JOB_OPS_MAX, "a job takes a whole batch");
 
 /* One item of a request. */
@@ -181,7 +181,7 @@ static void note_miss(struct wpk_index *index, const struct item *item,
                                   .calls = item->calls,
                                   .time_ns = item->time_ns,
                                   .estimate_ns = (uint64_t)estimate_ns};
-    if (wpk_match_is_hit(match) || item->lookup.program == NULL) {
+    if (wpk_match_is_hit(match) || item->lookup.program == NULL || item->lookup.device[0] == '\0') {
         return;
     }
     struct wpk_json_writer *w = wpk_json_writer_new_object();

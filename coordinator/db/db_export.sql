@@ -17,6 +17,7 @@ DELETE FROM owner;
 DELETE FROM worker_order;
 DELETE FROM audit;
 DELETE FROM idempotency;
+DELETE FROM miss;
 
 -- Trials with a result that says something of the candidate; kernels that are served, and plain ones.
 DELETE FROM measurement WHERE trial_id IN (SELECT id FROM trial WHERE outcome IN ('', 'abandoned'));

@@ -92,6 +92,7 @@ static const struct {
     {NULL, "UPDATE installation SET artifact_bytes ="
            " (SELECT coalesce(sum(size), 0) FROM artifact)"},
     {"audit", "DELETE FROM audit WHERE at < (SELECT at FROM cutoff)"},
+    {NULL, "DELETE FROM miss WHERE seen_at < (SELECT at FROM cutoff)"},
     {NULL, "DELETE FROM idempotency WHERE created_at < (SELECT at FROM cutoff)"},
     {"tokens", "DELETE FROM token WHERE (revoked_at <> 0 AND revoked_at < (SELECT at FROM cutoff))"
                " OR (expires_at <> 0 AND expires_at < (SELECT at FROM cutoff))"},

@@ -88,7 +88,7 @@ struct misses_write {
 static void perform_misses(struct wpk_store_write *write, struct wpk_store *store)
 {
     struct misses_write *of = (struct misses_write *)write;
-    wpk_misses_write(store, of->misses, of->count);
+    wpk_misses_write(store, of->effect.executor->options.index, of->misses, of->count);
 }
 
 /* Lookups that a full disk does not take are not counted. */
@@ -101,13 +101,17 @@ static void on_misses(struct wpk_store_write *write, wpk_err err, const struct w
         wpk_miss_fini(&of->misses[i]);
     }
     free(of->misses);
+    of->effect.executor->writes_misses = false;
 }
 
 static void write_misses(struct wpk_executor *p)
 {
     uint32_t count;
-    struct wpk_miss *misses = wpk_misses_take(wpk_index_misses(p->options.index), &count);
+    bool waits = p->writes_misses || wpk_executor_is_full(p);
+    struct wpk_miss *misses =
+        waits ? NULL : wpk_misses_take(wpk_index_misses(p->options.index), &count);
     if (misses != NULL) {
+        p->writes_misses = true;
         struct misses_write *write =
             wpk_executor_new_write(p, sizeof *write, perform_misses, on_misses);
         write->misses = misses;

@@ -4,46 +4,88 @@
 #include "common/json.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* The loss: the time of the calls, less that of as many calls of the missing kernel. */
+#define MOST "9007199254740991" /* WPK_JSON_INT_MAX */
 #define LOST "max(time_ns - calls * estimate_ns, 0)"
 
-void wpk_misses_write(struct wpk_store *store, const struct wpk_miss *misses, uint32_t count)
+/* Read the key, whose device stays in it. */
+static bool read_key(const char *key, struct wpk_lookup *lookup, char layouts[16])
 {
+    char accuracy[WPK_ACCURACY_TEXT_MAX], conditions[32];
+    int end = 0;
+    *lookup = (struct wpk_lookup){.layouts = layouts, .environment = ""};
+    _Static_assert(WPK_FINGERPRINT_SIZE == 65 && WPK_ACCURACY_TEXT_MAX == 48, "words fit");
+    if (sscanf(key, "%64s %d %15s %47s %31s%n", lookup->fingerprint, &lookup->threads, layouts,
+               accuracy, conditions, &end) != 5 ||
+        key[end] != ' ' || wpk_accuracy_parse(accuracy, &lookup->accuracy, NULL) != WPK_OK) {
+        return false;
+    }
+    lookup->device = key + end + 1;
+    return wpk_conditions_parse(conditions, &lookup->conditions) == WPK_OK;
+}
+
+static bool is_answered(const struct wpk_index_version *version, const struct wpk_lookup *lookup)
+{
+    struct wpk_match match;
+    wpk_lookup_find(version, lookup, &match);
+    return wpk_match_is_hit(&match);
+}
+
+/* Delete those that have a kernel by now. */
+static void drop_answered(struct wpk_store *store, const struct wpk_index_version *version)
+{
+    struct wpk_buf keys = {0}; /* each with its NUL */
+    struct wpk_rows *rows = wpk_store_query(store, "SELECT key FROM miss", "");
+    while (wpk_rows_next(rows)) {
+        struct wpk_lookup lookup;
+        char layouts[16];
+        const char *key = wpk_rows_text(rows, 0);
+        if (!read_key(key, &lookup, layouts) || is_answered(version, &lookup)) {
+            wpk_buf_append(&keys, key, strlen(key) + 1);
+        }
+    }
+    wpk_rows_close(rows);
+    for (size_t at = 0; at < keys.size; at += strlen(keys.data + at) + 1) {
+        wpk_store_run(store, "DELETE FROM miss WHERE key = ?", "t", keys.data + at);
+    }
+    wpk_buf_fini(&keys);
+}
+
+void wpk_misses_write(struct wpk_store *store, struct wpk_index *index,
+                      const struct wpk_miss *misses, uint32_t count)
+{
+    int64_t known = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct wpk_miss *miss = &misses[i];
         wpk_store_run(store,
                       "INSERT INTO miss (key, op, match, lookups, calls, time_ns, estimate_ns,"
                       " seen_at, epoch) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO"
-                      " UPDATE SET match = excluded.match, lookups = lookups + excluded.lookups,"
-                      " calls = calls + excluded.calls, time_ns = time_ns + excluded.time_ns,"
+                      " UPDATE SET match = excluded.match,"
+                      " lookups = min(lookups + excluded.lookups, " MOST "),"
+                      " calls = min(calls + excluded.calls, " MOST "),"
+                      " time_ns = min(time_ns + excluded.time_ns, " MOST "),"
                       " estimate_ns = excluded.estimate_ns, seen_at = excluded.seen_at",
                       "tttiiiiii", miss->key, miss->op, miss->match, (int64_t)miss->lookups,
                       (int64_t)miss->calls, (int64_t)miss->time_ns, (int64_t)miss->estimate_ns,
                       (int64_t)wpk_store_wall_ns(store), wpk_store_epoch(store));
     }
+    struct wpk_rows *rows = wpk_store_query(store, "SELECT count(*) FROM miss", "");
+    if (wpk_rows_next(rows)) {
+        known = wpk_rows_int(rows, 0);
+    }
+    wpk_rows_close(rows);
+    if (known <= WPK_MISSES_MAX) {
+        return;
+    }
+    const struct wpk_index_version *version = wpk_index_acquire(index);
+    drop_answered(store, version);
+    wpk_index_release(index, version);
     wpk_store_run(store,
                   "DELETE FROM miss WHERE key IN (SELECT key FROM miss ORDER BY " LOST
                   ", lookups, seen_at LIMIT max((SELECT count(*) FROM miss) - ?, 0))",
                   "i", (int64_t)WPK_MISSES_MAX);
-}
-
-/* True if a kernel answers the key now. */
-static bool is_answered(const struct wpk_index_version *version, const char *key,
-                        struct wpk_lookup *lookup, char *layouts, char *device)
-{
-    char accuracy[WPK_ACCURACY_TEXT_MAX], conditions[32];
-    struct wpk_match match;
-    *lookup = (struct wpk_lookup){.layouts = layouts, .device = device, .environment = ""};
-    _Static_assert(WPK_FINGERPRINT_SIZE == 65 && WPK_ACCURACY_TEXT_MAX >= 32, "texts fit");
-    if (sscanf(key, "%64s %d %15s %31s %31s %255[^\n]", lookup->fingerprint, &lookup->threads,
-               layouts, accuracy, conditions, device) != 6 ||
-        wpk_accuracy_parse(accuracy, &lookup->accuracy, NULL) != WPK_OK ||
-        wpk_conditions_parse(conditions, &lookup->conditions) != WPK_OK) {
-        return false;
-    }
-    wpk_lookup_find(version, lookup, &match);
-    return wpk_match_is_hit(&match);
 }
 
 static void put_row(const struct wpk_rows *rows, const struct wpk_lookup *lookup,
@@ -76,9 +118,9 @@ uint64_t wpk_misses_list(struct wpk_store *store, const struct wpk_index_version
     bool more;
     while ((more = wpk_rows_next(rows)) && count < max) {
         struct wpk_lookup lookup;
-        char layouts[16], device[256];
+        char layouts[16];
         number++;
-        if (!is_answered(version, wpk_rows_text(rows, 0), &lookup, layouts, device)) {
+        if (read_key(wpk_rows_text(rows, 0), &lookup, layouts) && !is_answered(version, &lookup)) {
             put_row(rows, &lookup, w);
             count++;
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/index/misses.h"
 
+#include "common/json.h"
 #include "coordinator/state/table.h"
 
 #include <pthread.h>
@@ -42,7 +43,7 @@ void wpk_misses_free(struct wpk_misses *misses)
     free(misses);
 }
 
-/* Six words; no word of a key has a space but the device's, which stands last. */
+/* Five words, and the device, which may have spaces. */
 static char *make_key(const struct wpk_lookup *lookup)
 {
     struct wpk_buf key = {0};
@@ -54,6 +55,12 @@ static char *make_key(const struct wpk_lookup *lookup)
                    accuracy, wpk_conditions_name(lookup->conditions), lookup->device);
     WPK_ASSERT(wpk_buf_take(&key, &text, &size) == WPK_OK);
     return text;
+}
+
+/* Sums stay numbers of JSON. */
+static void add_up(uint64_t *sum, uint64_t more)
+{
+    *sum = *sum + more < WPK_JSON_INT_MAX ? *sum + more : WPK_JSON_INT_MAX;
 }
 
 void wpk_misses_add(struct wpk_misses *misses, const struct wpk_lookup *lookup, char *op,
@@ -74,9 +81,9 @@ void wpk_misses_add(struct wpk_misses *misses, const struct wpk_lookup *lookup, 
     }
     if (miss != NULL) {
         miss->match = more->match;
-        miss->lookups += more->lookups;
-        miss->calls += more->calls;
-        miss->time_ns += more->time_ns;
+        add_up(&miss->lookups, more->lookups);
+        add_up(&miss->calls, more->calls);
+        add_up(&miss->time_ns, more->time_ns);
         miss->estimate_ns = more->estimate_ns;
     }
     pthread_mutex_unlock(&misses->lock);

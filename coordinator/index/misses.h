@@ -35,8 +35,10 @@ void wpk_misses_add(struct wpk_misses *misses, const struct wpk_lookup *lookup, 
 struct wpk_miss *wpk_misses_take(struct wpk_misses *misses, uint32_t *count);
 void wpk_miss_fini(struct wpk_miss *miss);
 
-/* In a batch: add what was taken to the table, and keep those that cost most. */
-void wpk_misses_write(struct wpk_store *store, const struct wpk_miss *misses, uint32_t count);
+/* In a batch: add what was taken to the table. Past the limit those that `index` answers go, then
+ * those that cost least. */
+void wpk_misses_write(struct wpk_store *store, struct wpk_index *index,
+                      const struct wpk_miss *misses, uint32_t count);
 /* Write at most `max` of the table from number `from` on, those that cost most first, without those
  * that `version` answers by now. Returns the number to go on from; 0 at the end. */
 uint64_t wpk_misses_list(struct wpk_store *store, const struct wpk_index_version *version,

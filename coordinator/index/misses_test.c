@@ -73,12 +73,12 @@ static void what_is_pending_is_bounded(void **state)
     wpk_misses_free(misses); /* with what is pending */
 }
 
-static void write_all(struct wpk_store *store, struct wpk_misses *misses)
+static void write_all(struct wpk_store *store, struct wpk_index *index, struct wpk_misses *misses)
 {
     uint32_t count;
     struct wpk_miss *taken = wpk_misses_take(misses, &count);
     wpk_store_begin(store);
-    wpk_misses_write(store, taken, count);
+    wpk_misses_write(store, index, taken, count);
     assert_int_equal(wpk_store_commit(store, NULL), WPK_OK);
     drop(taken, count);
 }
@@ -115,13 +115,13 @@ static void the_table_keeps_what_costs_most(void **state)
     assert_int_equal(wpk_index_new(&index), WPK_OK);
     add(misses, 1, 10, 1000); /* 900 ns lost */
     add(misses, 2, 1, 5);     /* faster than the estimate: none */
-    write_all(store, misses);
+    write_all(store, index, misses);
     for (int i = 3; i < WPK_MISSES_MAX + 3; i++) {
         add(misses, i, 1, 12); /* 2 ns */
     }
-    write_all(store, misses);
+    write_all(store, index, misses);
     add(misses, 1, 10, 1000);
-    write_all(store, misses);
+    write_all(store, index, misses);
     char *text = list(store, index, 0, 2, &next);
     assert_int_equal(next, 2);
     assert_non_null(strstr(text, "\"lookups\":2,\"calls\":20,\"time_ns\":2000,\"estimate_ns\":10,"
@@ -138,12 +138,39 @@ static void the_table_keeps_what_costs_most(void **state)
     assert_int_equal(wpk_fs_remove_tree(directory, NULL), WPK_OK);
 }
 
+/* As large as one lookup may say, and together no more. */
+static void sums_stay_numbers_of_json(void **state)
+{
+    char directory[] = "/tmp/wpk-misses-XXXXXX";
+    struct wpk_misses *misses = wpk_misses_new();
+    struct wpk_store *store = NULL;
+    struct wpk_index *index = NULL;
+    uint64_t next;
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    assert_int_equal(wpk_store_open(directory, wpk_clock_system(), &store, NULL), WPK_OK);
+    assert_int_equal(wpk_index_new(&index), WPK_OK);
+    for (int i = 0; i < 2; i++) {
+        add(misses, 1, WPK_JSON_INT_MAX, WPK_JSON_INT_MAX);
+        add(misses, 1, WPK_JSON_INT_MAX, WPK_JSON_INT_MAX);
+        write_all(store, index, misses);
+    }
+    char *text = list(store, index, 0, 2, &next);
+    assert_non_null(strstr(text, "\"calls\":9007199254740991,\"time_ns\":9007199254740991,"));
+    free(text);
+    wpk_index_free(index);
+    wpk_store_close(store);
+    wpk_misses_free(misses);
+    assert_int_equal(wpk_fs_remove_tree(directory, NULL), WPK_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_lookups_are_one),
         cmocka_unit_test(what_is_pending_is_bounded),
         cmocka_unit_test(the_table_keeps_what_costs_most),
+        cmocka_unit_test(sums_stay_numbers_of_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

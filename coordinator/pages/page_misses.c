@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define OP_MAX 16384 /* bytes of an operator; longer ones are not kept */
+#define OP_MAX 4096 /* bytes of an operator; longer ones are not kept */
 
 static void put_miss(struct wpk_buf *out, struct wpk_json_reader *r)
 {

@@ -199,7 +199,11 @@ class Client:
         list of dict
             With `op`, `device`, `threads`, `lookups`, `calls`, `lost_ns`, ...
         """
-        return self.call("GET", "/v1/misses", page_size=1000)["misses"]
+        found, token = [], None
+        while token != "":
+            page = self.call("GET", "/v1/misses", page_size=1000, page_token=token)
+            found, token = found + page["misses"], page["next_page_token"]
+        return found
 
 
 class Job:
