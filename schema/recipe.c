@@ -89,6 +89,23 @@ static void check_operand(struct wpk_json_reader *r, const struct wpk_recipe *re
     }
 }
 
+/* True if a scale or a zero point is there once for each channel of dst, or once, without gaps. */
+static bool is_vector(const struct wpk_recipe *recipe, int role)
+{
+    const struct wpk_recipe_operand *operand = &recipe->operand[role];
+    const struct wpk_recipe_operand *dst = &recipe->operand[WPK_RECIPE_DST];
+    int channel = recipe->kind == WPK_RECIPE_MATMUL ? dst->rank - 1 : 1;
+    if (operand->tensor < 0 || operand->tensor >= recipe->tensor_count) {
+        return false;
+    }
+    bool is_scale = role == WPK_RECIPE_SCALE;
+    bool is_typed = !is_scale || recipe->tensor[operand->tensor].type.dtype == WPK_F32;
+    return is_typed && operand->rank == 1 && operand->block == 0 && operand->stride[0] == 1 &&
+           !operand->chosen && !wpk_recipe_is_f32(recipe) &&
+           (operand->extent[0] == 1 || (is_scale && channel >= 0 && channel < dst->rank &&
+                                        operand->extent[0] == dst->extent[channel]));
+}
+
 /* Check that the recipe has the operands that its primitive needs, and no others. */
 static void check_operands(struct wpk_json_reader *r, void *object)
 {
@@ -101,7 +118,8 @@ static void check_operands(struct wpk_json_reader *r, void *object)
                       (role == WPK_RECIPE_WEIGHTS && product);
         bool allowed = needed || recipe->kind == WPK_RECIPE_LAYERNORM ||
                        (role == WPK_RECIPE_BIAS && product && recipe->kind != WPK_RECIPE_BINARY) ||
-                       (role > WPK_RECIPE_DST && product && !wpk_recipe_is_f32(recipe));
+                       (role > WPK_RECIPE_DST && product && recipe->kind != WPK_RECIPE_BINARY &&
+                        is_vector(recipe, role));
         check_operand(r, recipe, role);
         if (needed && recipe->operand[role].tensor < 0) {
             wpk_json_fail(r, role_names[role], WPK_EINVAL, "the primitive needs it");

@@ -221,8 +221,9 @@ static bool peel_binary(const struct wpk_program *program, struct chain *chain,
         int *term = node->op == WPK_BINARY_MUL   ? &chain->terms.scale
                     : node->op == WPK_BINARY_ADD ? &chain->terms.bias
                                                  : NULL;
-        if (term != NULL && *term < 0 && chain->terms.scale < 0 && mine->kind == WPK_NODE_LOAD &&
-            !wpk_onednn_is_written(program, mine) &&
+        bool is_next = chain->terms.bias < 0 || chain->post_count == chain->post_count_at_term;
+        if (term != NULL && *term < 0 && chain->terms.scale < 0 && is_next &&
+            mine->kind == WPK_NODE_LOAD && !wpk_onednn_is_written(program, mine) &&
             (other->kind != WPK_NODE_LOAD || wpk_onednn_is_written(program, other))) {
             *term = wpk_onednn_bare(program, node->arg[side]);
             chain->post_count_at_term = chain->post_count;
@@ -268,6 +269,7 @@ static void peel_rounding(const struct wpk_program *program, struct chain *chain
             wpk_tensor_elements(&program->tensors[zero->tensor]) == 1) {
             chain->terms.zero = wpk_onednn_bare(program, node->arg[side]);
             node = &program->nodes[node->arg[1 - side]];
+            break;
         }
     }
     if (node->kind == WPK_NODE_UNARY && node->op == WPK_UNARY_ROUND) {
@@ -315,7 +317,9 @@ static bool fits_product(const struct wpk_program *program, const struct chain *
     bool has_term = terms->bias >= 0 || terms->scale >= 0;
     return !chain->counted && (!has_term || chain->post_count == chain->post_count_at_term) &&
            ((terms->scale < 0 && !chain->is_rounded) ||
-            program->tensors[chain->stage->output].dtype == WPK_I32);
+            (program->tensors[chain->stage->output].dtype == WPK_I32 &&
+             (terms->scale < 0 ||
+              program->tensors[program->nodes[terms->scale].tensor].dtype == WPK_F32)));
 }
 
 /* The division that makes a sum an average is part of the primitive: undo it. */
@@ -353,8 +357,9 @@ static bool match_reduction(const struct wpk_program *program, const struct chai
         (match_matmul(program, chain->stage, &chain->terms, op) ||
          wpk_onednn_match_convolution(program, chain->stage, &chain->terms, op))) {
         if (chain->terms.zero >= 0) {
-            wpk_onednn_operand_whole(program, program->nodes[chain->terms.zero].tensor,
-                                     &op->operand[WPK_RECIPE_ZERO]);
+            wpk_onednn_operand_begin(&op->operand[WPK_RECIPE_ZERO],
+                                     program->nodes[chain->terms.zero].tensor);
+            wpk_onednn_operand_add(program, &op->operand[WPK_RECIPE_ZERO], -1);
         }
         take_posts(chain, op);
         return true;

@@ -95,6 +95,12 @@ static void quantized_products(void **state)
         {"A u8[8,16]", "W i8[16,12]", "S f32[12]", "B f32[12]", "Y i8[8,12]"}};
     const struct wpk_given of_floats = {"Y[i,j] = i8(round((sum(k) A[i,k] * W[k,j]) * S[j]))",
                                         {"A f32[8,16]", "W f32[16,12]", "S f32[12]", "Y i8[8,12]"}};
+    const struct wpk_given out_of_order = {
+        "Y[i,j] = i8(round(max(f32(sum.i32(k) i32(A[i,k]) * i32(W[k,j])) * S[j], 0) + B[j]))",
+        {"A u8[8,16]", "W i8[16,12]", "S f32[12]", "B f32[12]", "Y i8[8,12]"}};
+    const struct wpk_given of_integers = {
+        "Y[i,j] = i8(round(f32(sum.i32(k) i32(A[i,k]) * i32(W[k,j])) * f32(S[j])))",
+        {"A u8[8,16]", "W i8[16,12]", "S i32[12]", "Y i8[8,12]"}};
     struct wpk_recipe op;
 
     (void)state;
@@ -110,6 +116,8 @@ static void quantized_products(void **state)
     assert_int_equal(op.operand[WPK_RECIPE_ZERO].tensor, -1);
     assert_int_not_equal(match(&scaled_last, &op), WPK_OK);
     assert_int_not_equal(match(&of_floats, &op), WPK_OK);
+    assert_int_not_equal(match(&out_of_order, &op), WPK_OK);
+    assert_int_not_equal(match(&of_integers, &op), WPK_OK);
 }
 
 static void convolution_1x1_and_in_groups(void **state)
