@@ -351,12 +351,18 @@ static bool is_short(const struct definition *d, int i, const struct space *spac
 
 /* The index of the border without the axis. False: it does not step by one with the axis. */
 static bool rest_of(struct wpk_c_kernel *k, const struct definition *d, const struct space *space,
-                    const struct wpk_nest_border *border, int axis, struct wpk_form *rest)
+                    const struct wpk_nest_border *border, int i, struct wpk_form *rest)
 {
+    int axis = d->loop[i].axis;
     struct wpk_affine affine;
     if (!wpk_index_affine(k->nest->program, border->index, &affine) ||
         affine.coefficient[axis] != 1) {
         return false;
+    }
+    for (int j = i + 1; j < d->count; j++) { /* its terms are not known here */
+        if (d->loop[j].axis != axis && affine.coefficient[d->loop[j].axis] != 0) {
+            return false;
+        }
     }
     *rest = wpk_form_number(affine.constant);
     for (int a = 0; a < d->stage->axis_count; a++) {
@@ -383,7 +389,7 @@ static void print_inside(struct wpk_c_kernel *k, struct definition *d, int i,
     wpk_c_line(&k->text, "i64 %s = 0, %s = %" PRId64 ";", wpk_c_atom_name(k, begin),
                wpk_c_atom_name(k, end), extent);
     for (int b = 0; b < count; b++) {
-        if (rest_of(k, d, space, &border[b], axis, &rest)) {
+        if (rest_of(k, d, space, &border[b], i, &rest)) {
             wpk_c_indent(&k->text);
             wpk_c_put(&k->text, "%s = wpk_most(%s, %" PRId64 " - (", wpk_c_atom_name(k, begin),
                       wpk_c_atom_name(k, begin), border[b].low);

@@ -186,6 +186,26 @@ static void test_terms_of_a_border(void **state)
     EXPECT_NESTS(BORDER, nests);
 }
 
+#define STEPS                                                                                      \
+    HEAD "layout X f32[9] 0\nlayout W f32[3,2,16] 0,1,2\nlayout Y f32[9,16] 0,1\nprogram\n"        \
+         "input X f32[9]\ninput W f32[3,2,16]\nintermediate T f32[9,16]\noutput Y f32[9,16]\n"     \
+         "T[y,k] = sum.f32(a:3,b:2) X[y+2*a+b-3 | 0] * W[a,b,k]\nY[y,k] = T[y,k] + 1\nend\n"       \
+         "stage Y root\nserial y\nunroll k step 8 exact\nlanes k.1\nstage T in Y y\nextent y 1 k " \
+         "16\ninit\nunroll k step 8 exact\nlanes k.1\nupdate\n"
+#define COLUMNS "unroll k step 8 exact\nlanes k.1\n"
+
+/* An index of two axes of the sum: the outer one's bounds would depend on the inner one. */
+static void test_borders_of_two_axes(void **state)
+{
+    (void)state;
+    static const char *const nests[] = {
+        "serial b inside\nserial a\n" COLUMNS,
+        "serial a\nserial b inside\n" COLUMNS,
+        "serial b inside\nserial a inside\n" COLUMNS,
+    };
+    EXPECT_NESTS(STEPS, nests);
+}
+
 /* Names of variables are no names of tensors, and bools in lanes are 1. */
 static void test_names_and_bools(void **state)
 {
@@ -312,6 +332,7 @@ int main(void)
         cmocka_unit_test(test_kept_in_the_output),
         cmocka_unit_test(test_loads_outside),
         cmocka_unit_test(test_terms_of_a_border),
+        cmocka_unit_test(test_borders_of_two_axes),
         cmocka_unit_test(test_names_and_bools),
         cmocka_unit_test(test_axes_named_as_functions),
         cmocka_unit_test(test_shorter_iterations),
