@@ -53,9 +53,10 @@ struct wpk_net_peer {
     /* The server's lock guards all fields below. */
     enum wpk_net_standing standing;
     bool is_known;
-    uint64_t deadline_ns;            /* by which it is to be known */
-    bool was_heard;                  /* a request of this peer was queued for the owner */
-    uint32_t queued;                 /* requests that the owner has not taken */
+    uint32_t unanswered;  /* its requests that have no reply; of an unauthenticated peer */
+    uint64_t deadline_ns; /* by which it is to be known */
+    bool was_heard;       /* a request of this peer was queued for the owner */
+    uint32_t queued;      /* requests that the owner has not taken */
     struct wpk_net_message *request; /* being received */
     struct wpk_net_message *reply;   /* first of the replies that were not sent */
     struct wpk_net_message *reply_last;
@@ -127,7 +128,7 @@ bool wpk_net_peers_may_accept(struct wpk_net_listener *listener, int code);
  * replies to read, `heard` is ignored. An unauthenticated peer keeps its first deadline. */
 void wpk_net_peer_took(struct wpk_net_peer *peer);
 void wpk_net_peer_heard(struct wpk_net_peer *peer);
-/* With the lock: an unauthenticated peer whose request waits for an answer is not overdue. */
+/* With the lock: an unauthenticated peer that waits for an answer has the time of silence. */
 void wpk_net_peer_asked(struct wpk_net_peer *peer, bool is_unanswered);
 /* With the lock, for the admission: end the peer with this index. */
 void wpk_net_peers_end(void *user, uint32_t connection, bool is_overdue);

@@ -68,11 +68,15 @@ void wpk_net_peer_took(struct wpk_net_peer *peer)
 
 void wpk_net_peer_asked(struct wpk_net_peer *peer, bool is_unanswered)
 {
-    if (!peer->is_known) {
-        wpk_admission_mark(peer->server->admission, peer->id % WPK_NET_PEERS_MAX,
-                           is_unanswered ? WPK_CONNECTION_SERVING : WPK_CONNECTION_READING, false,
-                           peer->deadline_ns);
+    struct wpk_net_server *server = peer->server;
+    uint64_t waits_ns = wpk_clock_now_ns(wpk_clock_system()) + server->silence_ns;
+    if (peer->is_known) {
+        return;
     }
+    peer->unanswered += is_unanswered ? 1U : 0U;
+    peer->unanswered -= !is_unanswered && peer->unanswered > 0 ? 1U : 0U;
+    wpk_admission_mark(server->admission, peer->id % WPK_NET_PEERS_MAX, WPK_CONNECTION_READING,
+                       false, peer->unanswered > 0 ? waits_ns : peer->deadline_ns);
 }
 
 void wpk_net_peer_heard(struct wpk_net_peer *peer)
