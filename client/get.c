@@ -432,19 +432,19 @@ static wpk_err get_kernel(struct wpk_session *session, const struct get *get, st
         note(&written, "", written.path, "");
     } else if (err == WPK_OK) {
         const char *path = written.path;
-        if (get->tvm_ffi) {
+        if (get->tvm_ffi && (is_stream(path) || strncmp(kernel->device, "cpu/", 4) != 0)) {
+            err = wpk_fail(diag, WPK_EUNSUPPORTED,
+                           "--tvm-ffi writes files, of a kernel of CPUs; '%s' is of %s", get->what,
+                           kernel->device);
+        } else if (get->tvm_ffi) {
             size_t length = strlen(path);
             bool ends = length > 3 && strcmp(path + length - 3, ".so") == 0;
             wpk_buf_printf(&beside, "%.*s.kernel.so", (int)(ends ? length - 3 : length), path);
             written.path = wpk_buf_text(&beside);
         }
-        err = write_kernel(session, kernel, &written, diag);
-        if (err == WPK_OK && get->tvm_ffi && strncmp(kernel->device, "cpu/", 4) != 0) {
-            err = wpk_fail(diag, WPK_EUNSUPPORTED,
-                           "--tvm-ffi is for kernels of CPUs, and '%s' is "
-                           "of %s",
-                           get->what, kernel->device);
-        } else if (err == WPK_OK && get->tvm_ffi) {
+        err = err == WPK_OK ? wpk_buf_status(&beside) : err;
+        err = err == WPK_OK ? write_kernel(session, kernel, &written, diag) : err;
+        if (err == WPK_OK && get->tvm_ffi) {
             err = write_tvm_ffi(get->what, path, diag);
             note(&written, "its functions of TVM's ABI", path, "");
         }

@@ -103,20 +103,30 @@ static int open_library(void)
     return 0;
 }
 
+/* Where this file is, whichever folder the process has gone to since. */
+static char here[4096];
+
+__attribute__((constructor)) static void find_here(void)
+{
+    Dl_info info;
+    if (dladdr(&self, &info) == 0 || realpath(info.dli_fname, here) == NULL) {
+        here[0] = '\0';
+    }
+}
+
 static int open_kernel(void)
 {
-    Dl_info here;
-    char path[4096];
+    char path[sizeof(here) + 32];
     struct wpk_diag diag = {.line = 0};
     if (self.context != NULL) {
         return 0;
     }
-    if (dladdr(&self, &here) == 0 || open_library() != 0) {
+    if (open_library() != 0) {
         return -1;
     }
-    size_t length = strlen(here.dli_fname);
-    length -= length > 3 && strcmp(here.dli_fname + length - 3, ".so") == 0 ? 3 : 0;
-    snprintf(path, sizeof(path), "%.*s.kernel.so.choice", (int)length, here.dli_fname);
+    size_t length = strlen(here);
+    length -= length > 3 && strcmp(here + length - 3, ".so") == 0 ? 3 : 0;
+    snprintf(path, sizeof(path), "%.*s.kernel.so.choice", (int)length, here);
     wpk_err err = self.kernel == NULL ? self.wpk_open(path, NULL, &self.kernel, &diag) : WPK_OK;
     if (err == WPK_OK) {
         const struct wpk_context_options options = {.threads = 0};
