@@ -95,10 +95,13 @@ def _with_ours(providers, provider_options, options):
     return names, settings
 
 
+_changed = []  # options of callers that were given our device; kept, so that no other ones take their place
+
+
 def _by_device(onnxruntime, sess_options, providers, options):
-    """The session's options with ours, for ONNX Runtime 1.24 and 1.25, which take no library's provider by its name. The
-    caller's own options may be another session's, too: they get no plans, which are a model's. A session that is to
-    have a third provider stays as it is."""
+    """The session's options with ours, and its providers, for ONNX Runtime 1.24 and 1.25, which take no library's provider
+    by its name. The caller's own options may be another session's, too: they get no plans, which are a model's. A session
+    that is to have a third provider stays as it is."""
     names = [entry if isinstance(entry, str) else entry[0] for entry in providers or []]
     if any(name not in (_CPU, _NAME) for name in names):
         return sess_options, providers
@@ -106,6 +109,7 @@ def _by_device(onnxruntime, sess_options, providers, options):
         sess_options = onnxruntime.SessionOptions()
     else:
         options = {name: value for name, value in options.items() if name not in ("plans", "model")}
+        _changed.append(sess_options)
     ours = [device for device in onnxruntime.get_ep_devices() if device.ep_name == _NAME]
     sess_options.add_provider_for_devices(ours[:1], options)
     return sess_options, None
@@ -152,7 +156,9 @@ def install(tune="off", plans=None, words=()):
     @functools.wraps(original)
     def init(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **named):
         key = ""
-        if sess_options is None or not sess_options.has_providers():
+        if any(options is sess_options for options in _changed):
+            providers = provider_options = None
+        elif sess_options is None or not sess_options.has_providers():
             options = _options(sess_options)
             key = _plans.note(path_or_bytes, where)
             if key:
@@ -160,6 +166,7 @@ def install(tune="off", plans=None, words=()):
             if _NAME in onnxruntime.get_available_providers():
                 providers, provider_options = _with_ours(providers, provider_options, options)
             else:
+                key = key if sess_options is None else ""
                 sess_options, providers = _by_device(onnxruntime, sess_options, providers, options)
                 provider_options = None if providers is None else provider_options
         original(self, path_or_bytes, sess_options, providers, provider_options, **named)
