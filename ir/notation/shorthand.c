@@ -43,15 +43,37 @@ static void parse(struct wpk_shorthand *s, struct wpk_program *out)
     }
 }
 
+static enum wpk_dtype get_dtype(struct wpk_shorthand *s, const char *key, enum wpk_dtype absent)
+{
+    static const char *const names[] = {"f32", "f64", "f16", "bf16", "i8", "u8", "i16", "i32"};
+    enum wpk_dtype dtype = absent;
+    if (wpk_json_has(s->reader, key)) {
+        size_t choice = wpk_json_get_choice(s->reader, key, names, sizeof names / sizeof *names);
+        WPK_ASSERT(wpk_dtype_parse(names[choice], &dtype) == WPK_OK);
+    }
+    return dtype;
+}
+
+/* Read "dtype" (absent: f32) and "output_dtype" (absent: the same, or i32 if it widens). */
+static void read_dtypes(struct wpk_shorthand *s, enum wpk_shorthand_operands operands)
+{
+    s->dtype = get_dtype(s, "dtype", WPK_F32);
+    bool widens = operands == WPK_SHORTHAND_WIDENED && !wpk_dtype_is_float(s->dtype);
+    s->output_dtype = get_dtype(s, "output_dtype", widens ? WPK_I32 : s->dtype);
+    if (operands == WPK_SHORTHAND_FLOAT) {
+        wpk_shorthand_need_float(s);
+    }
+}
+
 static void expand(struct wpk_shorthand *s, struct wpk_program *out)
 {
-    const char *name = wpk_json_get_text(s->reader, "type", WPK_NAME_MAX);
+    s->name = wpk_json_get_text(s->reader, "type", WPK_NAME_MAX);
     if (wpk_shorthand_failed(s)) {
         return;
     }
-    const struct wpk_shorthand_type *type = find_type(name);
+    const struct wpk_shorthand_type *type = find_type(s->name);
     if (type == NULL) {
-        wpk_json_fail(s->reader, "type", WPK_EINVAL, "no operator is called '%s'", name);
+        wpk_json_fail(s->reader, "type", WPK_EINVAL, "no operator is called '%s'", s->name);
         return;
     }
     /* Fail on a field that is not in the list. */
@@ -69,7 +91,8 @@ static void expand(struct wpk_shorthand *s, struct wpk_program *out)
     }
     wpk_json_allow(s->reader, names);
     if (!wpk_shorthand_failed(s)) {
-        type->expand(s, name);
+        read_dtypes(s, type->operands);
+        type->expand(s);
     }
     if (!wpk_shorthand_failed(s)) {
         parse(s, out);

@@ -14,11 +14,8 @@ static void declare(struct wpk_shorthand *s, const char *name, int rank, int64_t
 
 /* As in softmax, each part is a stage of its own, and the largest score is taken off first. The sum
  * of a row divides the output, which has fewer elements than the weights. */
-static void expand_attention(struct wpk_shorthand *s, const char *name)
+static void expand_attention(struct wpk_shorthand *s)
 {
-    (void)name;
-    wpk_shorthand_dtypes(s, false);
-    wpk_shorthand_need_float(s);
     const struct wpk_shape shape = wpk_shorthand_shape(s, "shape", 3, 3);
     if (wpk_shorthand_failed(s)) {
         return;
@@ -47,6 +44,6 @@ static void expand_attention(struct wpk_shorthand *s, const char *name)
 static const char attention_fields[] = "shape keys scale mask dtype output_dtype";
 
 const struct wpk_shorthand_type wpk_shorthand_attention_types[] = {
-    {"attention", attention_fields, expand_attention},
-    {NULL, NULL, NULL},
+    {"attention", attention_fields, expand_attention, WPK_SHORTHAND_FLOAT},
+    {.name = NULL},
 };

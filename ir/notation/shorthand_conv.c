@@ -94,11 +94,9 @@ static void write_conv(struct wpk_shorthand *s, const struct wpk_window *w, int6
                    activation.end);
 }
 
-static void expand_conv(struct wpk_shorthand *s, const char *name)
+static void expand_conv(struct wpk_shorthand *s)
 {
     struct wpk_window window;
-    (void)name;
-    wpk_shorthand_dtypes(s, true);
     wpk_shorthand_window(s, false, &window);
     int64_t filters = wpk_json_get_int(s->reader, "filters", 1, WPK_ELEMENTS_MAX);
     int64_t groups = 1;
@@ -118,12 +116,10 @@ static void expand_conv(struct wpk_shorthand *s, const char *name)
     write_conv(s, &window, filters, groups);
 }
 
-static void expand_depthwise(struct wpk_shorthand *s, const char *name)
+static void expand_depthwise(struct wpk_shorthand *s)
 {
     struct wpk_window window;
     int64_t multiplier = 1;
-    (void)name;
-    wpk_shorthand_dtypes(s, true);
     wpk_shorthand_window(s, false, &window);
     if (wpk_json_has(s->reader, "multiplier")) {
         multiplier = wpk_json_get_int(s->reader, "multiplier", 1, WPK_SHORTHAND_STEP_MAX);
@@ -140,7 +136,7 @@ static const char depthwise_fields[] =
     "input kernel stride padding dilation multiplier bias activation dtype output_dtype";
 
 const struct wpk_shorthand_type wpk_shorthand_conv_types[] = {
-    {"conv2d", conv_fields, expand_conv},
-    {"depthwise_conv2d", depthwise_fields, expand_depthwise},
-    {NULL, NULL, NULL},
+    {"conv2d", conv_fields, expand_conv, WPK_SHORTHAND_WIDENED},
+    {"depthwise_conv2d", depthwise_fields, expand_depthwise, WPK_SHORTHAND_WIDENED},
+    {.name = NULL},
 };

@@ -98,11 +98,10 @@ static void print_sum(struct wpk_shorthand *s, const struct product *p)
 }
 
 /* matmul and batch_matmul */
-static void expand_matmul(struct wpk_shorthand *s, const char *name)
+static void expand_matmul(struct wpk_shorthand *s)
 {
-    bool batch = strcmp(name, "batch_matmul") == 0;
+    bool batch = strcmp(s->name, "batch_matmul") == 0;
     struct product p;
-    wpk_shorthand_dtypes(s, true);
     read_product(s, batch ? 3 : 2, batch ? WPK_RANK_MAX : 2, &p);
     bool bias = wpk_shorthand_flag(s, "bias", false);
     struct wpk_activation activation = wpk_shorthand_activation(s);
@@ -150,13 +149,11 @@ static void check_addend(struct wpk_shorthand *s, const struct wpk_shape *c,
     }
 }
 
-static void expand_gemm(struct wpk_shorthand *s, const char *name)
+static void expand_gemm(struct wpk_shorthand *s)
 {
     struct product p;
     struct wpk_shape c = {0};
     bool adds = wpk_json_has(s->reader, "c");
-    (void)name;
-    wpk_shorthand_dtypes(s, true);
     read_product(s, 2, 2, &p);
     double alpha = wpk_shorthand_real(s, "alpha", -1e30, 1e30, 1);
     double beta = wpk_shorthand_real(s, "beta", -1e30, 1e30, 1);
@@ -196,8 +193,8 @@ static const char gemm_fields[] =
     "a b c transpose_a transpose_b alpha beta activation dtype output_dtype constants";
 
 const struct wpk_shorthand_type wpk_shorthand_matrix_types[] = {
-    {"matmul", matmul_fields, expand_matmul},
-    {"batch_matmul", matmul_fields, expand_matmul},
-    {"gemm", gemm_fields, expand_gemm},
-    {NULL, NULL, NULL},
+    {"matmul", matmul_fields, expand_matmul, WPK_SHORTHAND_WIDENED},
+    {"batch_matmul", matmul_fields, expand_matmul, WPK_SHORTHAND_WIDENED},
+    {"gemm", gemm_fields, expand_gemm, WPK_SHORTHAND_WIDENED},
+    {.name = NULL},
 };

@@ -8,12 +8,9 @@
 
 /* Each part its own stage, so that the exponentials are computed once; the largest element is taken
  * off first, so that none of them overflows. */
-static void expand_softmax(struct wpk_shorthand *s, const char *name)
+static void expand_softmax(struct wpk_shorthand *s)
 {
     bool keep[WPK_RANK_MAX];
-    (void)name;
-    wpk_shorthand_dtypes(s, false);
-    wpk_shorthand_need_float(s);
     struct wpk_shape shape = wpk_shorthand_shape(s, "shape", 1, WPK_RANK_MAX);
     if (wpk_shorthand_failed(s)) {
         return;
@@ -31,13 +28,10 @@ static void expand_softmax(struct wpk_shorthand *s, const char *name)
 
 /* M: means; R: reciprocals of the deviations, in two passes, which does not cancel as
  * E[x^2] - E[x]^2 does. */
-static void expand_layernorm(struct wpk_shorthand *s, const char *name)
+static void expand_layernorm(struct wpk_shorthand *s)
 {
     bool keep[WPK_RANK_MAX];
     char moments[256];
-    (void)name;
-    wpk_shorthand_dtypes(s, false);
-    wpk_shorthand_need_float(s);
     struct wpk_shape shape = wpk_shorthand_shape(s, "shape", 1, WPK_RANK_MAX);
     if (wpk_shorthand_failed(s)) {
         return;
@@ -119,12 +113,10 @@ static void print_reduce_output(struct wpk_shorthand *s, const struct wpk_shape 
     wpk_shorthand_declare_output(s, &output);
 }
 
-static void expand_reduce(struct wpk_shorthand *s, const char *name)
+static void expand_reduce(struct wpk_shorthand *s)
 {
     static const char *const reductions[] = {"sum", "mean", "max", "min", "prod"};
     bool keep[WPK_RANK_MAX];
-    (void)name;
-    wpk_shorthand_dtypes(s, false);
     struct wpk_shape shape = wpk_shorthand_shape(s, "shape", 1, WPK_RANK_MAX);
     const char *reduction = reductions[wpk_json_get_choice(s->reader, "reduction", reductions, 5)];
     bool mean = strcmp(reduction, "mean") == 0;
@@ -153,8 +145,8 @@ static const char layernorm_fields[] = "shape axis eps scale bias dtype output_d
 static const char reduce_fields[] = "shape axes reduction keep_dims dtype output_dtype";
 
 const struct wpk_shorthand_type wpk_shorthand_norm_types[] = {
-    {"softmax", softmax_fields, expand_softmax},
-    {"layernorm", layernorm_fields, expand_layernorm},
-    {"reduce", reduce_fields, expand_reduce},
-    {NULL, NULL, NULL},
+    {"softmax", softmax_fields, expand_softmax, WPK_SHORTHAND_FLOAT},
+    {"layernorm", layernorm_fields, expand_layernorm, WPK_SHORTHAND_FLOAT},
+    {"reduce", reduce_fields, expand_reduce, WPK_SHORTHAND_ANY},
+    {.name = NULL},
 };

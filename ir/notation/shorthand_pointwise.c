@@ -147,11 +147,9 @@ static void check_input_name(struct wpk_shorthand *s, const char *name)
     }
 }
 
-static void expand_elementwise(struct wpk_shorthand *s, const char *name)
+static void expand_elementwise(struct wpk_shorthand *s)
 {
     struct chain chain = {0};
-    (void)name;
-    wpk_shorthand_dtypes(s, false);
     const char *expr = wpk_json_get_text(s->reader, "expr", WPK_NOTATION_SIZE_MAX / 2);
     wpk_json_enter(s->reader, "inputs");
     while (wpk_json_next(s->reader)) {
@@ -168,25 +166,19 @@ static void expand_elementwise(struct wpk_shorthand *s, const char *name)
 
 /* ---- by name */
 
-static void expand_unary(struct wpk_shorthand *s, const char *name)
+static void expand_unary(struct wpk_shorthand *s)
 {
     struct chain chain = {0};
-    bool exact =
-        strcmp(name, "relu") == 0 || strcmp(name, "relu6") == 0 || strcmp(name, "abs") == 0;
-    wpk_shorthand_dtypes(s, false);
-    if (!exact) {
-        wpk_shorthand_need_float(s);
-    }
     add_operand(s, &chain, "X", "shape");
     if (!wpk_shorthand_failed(s)) {
         declare(s, &chain);
-        wpk_buf_printf(&s->text, "%s(", name);
+        wpk_buf_printf(&s->text, "%s(", s->name);
         print_operand(s, &chain, &chain.operand[0]);
         wpk_buf_append_text(&s->text, ")");
     }
 }
 
-static void expand_binary(struct wpk_shorthand *s, const char *name)
+static void expand_binary(struct wpk_shorthand *s)
 {
     static const struct {
         const char *name, *before, *between;
@@ -194,10 +186,9 @@ static void expand_binary(struct wpk_shorthand *s, const char *name)
                  {"div", "(", " / "}, {"min", "min(", ", "}, {"max", "max(", ", "}};
     struct chain chain = {0};
     size_t form = 0;
-    while (strcmp(forms[form].name, name) != 0) {
+    while (strcmp(forms[form].name, s->name) != 0) {
         form++;
     }
-    wpk_shorthand_dtypes(s, false);
     struct wpk_activation activation = wpk_shorthand_activation(s);
     add_operand(s, &chain, "A", "a");
     add_operand(s, &chain, "B", "b");
@@ -211,12 +202,10 @@ static void expand_binary(struct wpk_shorthand *s, const char *name)
     }
 }
 
-static void expand_transpose(struct wpk_shorthand *s, const char *name)
+static void expand_transpose(struct wpk_shorthand *s)
 {
     int64_t order[WPK_RANK_MAX];
     bool seen[WPK_RANK_MAX] = {false};
-    (void)name;
-    wpk_shorthand_dtypes(s, false);
     struct wpk_shape shape = wpk_shorthand_shape(s, "shape", 1, WPK_RANK_MAX);
     if (wpk_shorthand_failed(s)) {
         return;
@@ -250,27 +239,27 @@ static const char binary_fields[] = "a b activation dtype output_dtype constants
 static const char transpose_fields[] = "shape perm dtype output_dtype";
 
 const struct wpk_shorthand_type wpk_shorthand_pointwise_types[] = {
-    {"elementwise", elementwise_fields, expand_elementwise},
-    {"add", binary_fields, expand_binary},
-    {"sub", binary_fields, expand_binary},
-    {"mul", binary_fields, expand_binary},
-    {"div", binary_fields, expand_binary},
-    {"min", binary_fields, expand_binary},
-    {"max", binary_fields, expand_binary},
-    {"relu", unary_fields, expand_unary},
-    {"relu6", unary_fields, expand_unary},
-    {"leaky_relu", unary_fields, expand_unary},
-    {"sigmoid", unary_fields, expand_unary},
-    {"tanh", unary_fields, expand_unary},
-    {"gelu", unary_fields, expand_unary},
-    {"silu", unary_fields, expand_unary},
-    {"hardswish", unary_fields, expand_unary},
-    {"exp", unary_fields, expand_unary},
-    {"log", unary_fields, expand_unary},
-    {"sqrt", unary_fields, expand_unary},
-    {"rsqrt", unary_fields, expand_unary},
-    {"erf", unary_fields, expand_unary},
-    {"abs", unary_fields, expand_unary},
-    {"transpose", transpose_fields, expand_transpose},
-    {NULL, NULL, NULL},
+    {"elementwise", elementwise_fields, expand_elementwise, WPK_SHORTHAND_ANY},
+    {"add", binary_fields, expand_binary, WPK_SHORTHAND_ANY},
+    {"sub", binary_fields, expand_binary, WPK_SHORTHAND_ANY},
+    {"mul", binary_fields, expand_binary, WPK_SHORTHAND_ANY},
+    {"div", binary_fields, expand_binary, WPK_SHORTHAND_ANY},
+    {"min", binary_fields, expand_binary, WPK_SHORTHAND_ANY},
+    {"max", binary_fields, expand_binary, WPK_SHORTHAND_ANY},
+    {"relu", unary_fields, expand_unary, WPK_SHORTHAND_ANY},
+    {"relu6", unary_fields, expand_unary, WPK_SHORTHAND_ANY},
+    {"leaky_relu", unary_fields, expand_unary, WPK_SHORTHAND_FLOAT},
+    {"sigmoid", unary_fields, expand_unary, WPK_SHORTHAND_FLOAT},
+    {"tanh", unary_fields, expand_unary, WPK_SHORTHAND_FLOAT},
+    {"gelu", unary_fields, expand_unary, WPK_SHORTHAND_FLOAT},
+    {"silu", unary_fields, expand_unary, WPK_SHORTHAND_FLOAT},
+    {"hardswish", unary_fields, expand_unary, WPK_SHORTHAND_FLOAT},
+    {"exp", unary_fields, expand_unary, WPK_SHORTHAND_FLOAT},
+    {"log", unary_fields, expand_unary, WPK_SHORTHAND_FLOAT},
+    {"sqrt", unary_fields, expand_unary, WPK_SHORTHAND_FLOAT},
+    {"rsqrt", unary_fields, expand_unary, WPK_SHORTHAND_FLOAT},
+    {"erf", unary_fields, expand_unary, WPK_SHORTHAND_FLOAT},
+    {"abs", unary_fields, expand_unary, WPK_SHORTHAND_ANY},
+    {"transpose", transpose_fields, expand_transpose, WPK_SHORTHAND_ANY},
+    {.name = NULL},
 };

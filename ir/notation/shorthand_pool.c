@@ -26,11 +26,9 @@ static void declare(struct wpk_shorthand *s, const struct wpk_window *w)
     wpk_shorthand_declare_output(s, &output);
 }
 
-static void expand_max(struct wpk_shorthand *s, const char *name)
+static void expand_max(struct wpk_shorthand *s)
 {
     struct wpk_window window;
-    (void)name;
-    wpk_shorthand_dtypes(s, false);
     wpk_shorthand_window(s, true, &window);
     check_border(s, &window);
     if (wpk_shorthand_failed(s)) {
@@ -65,12 +63,9 @@ static void print_count(struct wpk_shorthand *s, const struct wpk_window *w, int
                    w->padding[d]);
 }
 
-static void expand_avg(struct wpk_shorthand *s, const char *name)
+static void expand_avg(struct wpk_shorthand *s)
 {
     struct wpk_window window;
-    (void)name;
-    wpk_shorthand_dtypes(s, false);
-    wpk_shorthand_need_float(s);
     wpk_shorthand_window(s, true, &window);
     check_border(s, &window);
     bool inside = !wpk_shorthand_flag(s, "count_include_pad", false);
@@ -88,11 +83,8 @@ static void expand_avg(struct wpk_shorthand *s, const char *name)
     wpk_buf_append_text(&s->text, ")");
 }
 
-static void expand_global_avg(struct wpk_shorthand *s, const char *name)
+static void expand_global_avg(struct wpk_shorthand *s)
 {
-    (void)name;
-    wpk_shorthand_dtypes(s, false);
-    wpk_shorthand_need_float(s);
     struct wpk_shape input = wpk_shorthand_shape(s, "input", 4, 4);
     struct wpk_shape output = {4, {input.extent[0], input.extent[1], 1, 1}};
     wpk_shorthand_declare(s, "X", s->dtype, &input, false);
@@ -106,8 +98,8 @@ static const char avg_fields[] = "input kernel stride padding count_include_pad 
 static const char global_fields[] = "input dtype output_dtype";
 
 const struct wpk_shorthand_type wpk_shorthand_pool_types[] = {
-    {"max_pool2d", max_fields, expand_max},
-    {"avg_pool2d", avg_fields, expand_avg},
-    {"global_avg_pool", global_fields, expand_global_avg},
-    {NULL, NULL, NULL},
+    {"max_pool2d", max_fields, expand_max, WPK_SHORTHAND_ANY},
+    {"avg_pool2d", avg_fields, expand_avg, WPK_SHORTHAND_FLOAT},
+    {"global_avg_pool", global_fields, expand_global_avg, WPK_SHORTHAND_FLOAT},
+    {.name = NULL},
 };

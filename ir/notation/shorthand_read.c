@@ -65,24 +65,6 @@ int wpk_shorthand_axis(struct wpk_shorthand *s, const char *key, int rank, int a
     return (int)(axis < 0 ? axis + rank : axis);
 }
 
-static enum wpk_dtype get_dtype(struct wpk_shorthand *s, const char *key, enum wpk_dtype absent)
-{
-    static const char *const names[] = {"f32", "f64", "f16", "bf16", "i8", "u8", "i16", "i32"};
-    enum wpk_dtype dtype = absent;
-    if (wpk_json_has(s->reader, key)) {
-        size_t choice = wpk_json_get_choice(s->reader, key, names, sizeof names / sizeof *names);
-        WPK_ASSERT(wpk_dtype_parse(names[choice], &dtype) == WPK_OK);
-    }
-    return dtype;
-}
-
-void wpk_shorthand_dtypes(struct wpk_shorthand *s, bool widens)
-{
-    s->dtype = get_dtype(s, "dtype", WPK_F32);
-    bool narrow = !wpk_dtype_is_float(s->dtype);
-    s->output_dtype = get_dtype(s, "output_dtype", widens && narrow ? WPK_I32 : s->dtype);
-}
-
 void wpk_shorthand_need_float(struct wpk_shorthand *s)
 {
     if (!wpk_dtype_is_float(s->dtype)) {

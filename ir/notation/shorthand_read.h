@@ -21,6 +21,7 @@ struct wpk_shape {
 
 struct wpk_shorthand {
     struct wpk_json_reader *reader;
+    const char *name;            /* of the type */
     enum wpk_dtype dtype;        /* of the inputs */
     enum wpk_dtype output_dtype; /* of the output, and of tensors that are added to it */
     struct wpk_buf text;         /* the equations */
@@ -43,9 +44,6 @@ double wpk_shorthand_real(struct wpk_shorthand *s, const char *key, double min, 
 /* Read an axis number; a negative one counts from the end. */
 int wpk_shorthand_axis(struct wpk_shorthand *s, const char *key, int rank, int absent);
 
-/* Read "dtype" (absent: f32) and "output_dtype" (absent: the same, or i32 for i8 and u8 if
- * `widens`). */
-void wpk_shorthand_dtypes(struct wpk_shorthand *s, bool widens);
 /* Fail unless `dtype` is floating. */
 void wpk_shorthand_need_float(struct wpk_shorthand *s);
 
@@ -76,10 +74,18 @@ struct wpk_activation wpk_shorthand_activation(struct wpk_shorthand *s);
 
 /* ---- the types */
 
+/* The types that operands may have. */
+enum wpk_shorthand_operands {
+    WPK_SHORTHAND_ANY,
+    WPK_SHORTHAND_WIDENED, /* any; the output of i8 and u8 is i32 unless it is given */
+    WPK_SHORTHAND_FLOAT,
+};
+
 struct wpk_shorthand_type {
     const char *name;
     const char *fields; /* their names, with spaces between them; besides "type" */
-    void (*expand)(struct wpk_shorthand *s, const char *name);
+    void (*expand)(struct wpk_shorthand *s); /* dtype and output_dtype are read */
+    enum wpk_shorthand_operands operands;
 };
 
 /* Tables of types; each ends with a row without a name. */
