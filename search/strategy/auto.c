@@ -67,13 +67,6 @@ struct automatic {
     uint8_t source[PENDING];                /* of ask i at i % PENDING */
 };
 
-static int first(const struct wpk_course *course, int *drawn)
-{
-    (void)course;
-    *drawn = 0;
-    return FIRST;
-}
-
 static void auto_free(void *state)
 {
     struct automatic *a = state;
@@ -337,8 +330,7 @@ static void save(const void *state, struct wpk_buf *out)
     wpk_snapshot_put_number(out, (uint64_t)wpk_cost_model_fitted(a->model));
 }
 
-static wpk_err load(void *state, const struct wpk_course *course,
-                    struct wpk_snapshot_reader *reader)
+static void load(void *state, const struct wpk_course *course, struct wpk_snapshot_reader *reader)
 {
     struct automatic *a = state;
     size_t length;
@@ -363,7 +355,6 @@ static wpk_err load(void *state, const struct wpk_course *course,
     if (fitted > 0 && reader->err == WPK_OK) {
         wpk_cost_model_restore(a->model, course, fitted);
     }
-    return WPK_OK;
 }
 
 const struct wpk_strategy_class wpk_strategy_auto = {
@@ -375,7 +366,7 @@ const struct wpk_strategy_class wpk_strategy_auto = {
     .ahead = 6,
     .keeps = true,
     .takes_prior = true,
-    .first = first,
+    .first = FIRST,
     .is_slow = true,
     .make = make,
     .free = auto_free,

@@ -42,13 +42,6 @@ struct bayes {
     int trials;                       /* of the course, that rows were made of */
 };
 
-static int first(const struct wpk_course *course, int *drawn)
-{
-    (void)course;
-    *drawn = DRAWN;
-    return FIRST;
-}
-
 static void bayes_free(void *state)
 {
     struct bayes *bayes = state;
@@ -396,8 +389,7 @@ static void save(const void *state, struct wpk_buf *out)
     wpk_snapshot_put_real(out, bayes->variance);
 }
 
-static wpk_err load(void *state, const struct wpk_course *course,
-                    struct wpk_snapshot_reader *reader)
+static void load(void *state, const struct wpk_course *course, struct wpk_snapshot_reader *reader)
 {
     struct bayes *bayes = state;
     bayes->scaled = (int)wpk_snapshot_number(reader, WPK_TRIALS_MAX);
@@ -405,11 +397,11 @@ static wpk_err load(void *state, const struct wpk_course *course,
     bayes->mean = wpk_snapshot_real(reader);
     bayes->variance = wpk_snapshot_real(reader);
     if (bayes->scaled == 0 || reader->err != WPK_OK) {
-        return WPK_OK;
+        return;
     }
     if (!(bayes->scale > 0) || !(bayes->variance > 0)) {
         reader->err = WPK_EPARSE;
-        return WPK_OK;
+        return;
     }
     for (; bayes->trials < course->trial_count; bayes->trials++) {
         const struct wpk_course_trial *trial = &course->trial[bayes->trials];
@@ -421,7 +413,6 @@ static wpk_err load(void *state, const struct wpk_course *course,
         }
     }
     weigh(bayes, course);
-    return WPK_OK;
 }
 
 const struct wpk_strategy_class wpk_strategy_bayes = {
@@ -432,7 +423,8 @@ const struct wpk_strategy_class wpk_strategy_bayes = {
     .option_count = sizeof(options) / sizeof(options[0]),
     .ahead = 8,
     .keeps = true,
-    .first = first,
+    .first = FIRST,
+    .drawn = DRAWN,
     .is_slow = true,
     .make = make,
     .free = bayes_free,

@@ -57,13 +57,6 @@ struct walk {
     struct wpk_rng rng; /* of acceptance */
 };
 
-static int first(const struct wpk_course *course, int *drawn)
-{
-    (void)course;
-    *drawn = DRAWN;
-    return FIRST;
-}
-
 static wpk_err make(const struct wpk_course *course, bool ladder, void **state)
 {
     struct walk *walk = calloc(1, sizeof *walk);
@@ -226,8 +219,7 @@ static void save(const void *state, struct wpk_buf *out)
     wpk_snapshot_put_rng(out, &walk->rng);
 }
 
-static wpk_err load(void *state, const struct wpk_course *course,
-                    struct wpk_snapshot_reader *reader)
+static void load(void *state, const struct wpk_course *course, struct wpk_snapshot_reader *reader)
 {
     struct walk *walk = state;
     (void)course;
@@ -241,7 +233,6 @@ static wpk_err load(void *state, const struct wpk_course *course,
     }
     walk->steps = wpk_snapshot_number(reader, UINT64_MAX);
     wpk_snapshot_rng(reader, &walk->rng);
-    return WPK_OK;
 }
 
 const struct wpk_strategy_class wpk_strategy_anneal = {
@@ -251,7 +242,8 @@ const struct wpk_strategy_class wpk_strategy_anneal = {
     .options = anneal_options,
     .option_count = sizeof(anneal_options) / sizeof(anneal_options[0]),
     .ahead = 8,
-    .first = first,
+    .first = FIRST,
+    .drawn = DRAWN,
     .make = make_anneal,
     .free = free,
     .propose = propose,
@@ -267,7 +259,8 @@ const struct wpk_strategy_class wpk_strategy_mcmc = {
     .options = mcmc_options,
     .option_count = sizeof(mcmc_options) / sizeof(mcmc_options[0]),
     .ahead = 8,
-    .first = first,
+    .first = FIRST,
+    .drawn = DRAWN,
     .make = make_mcmc,
     .free = free,
     .propose = propose,

@@ -49,13 +49,6 @@ static int population_for(const struct wpk_space *space)
     return size < POPULATION_MAX ? (int)size : POPULATION_MAX;
 }
 
-/* 7/8 constructed, 1/8 random, for diversity. */
-static int first(const struct wpk_course *course, int *drawn)
-{
-    *drawn = 8;
-    return population_for(course->space);
-}
-
 static wpk_err make(const struct wpk_course *course, void **state)
 {
     struct ga *ga = calloc(1, sizeof *ga);
@@ -143,8 +136,7 @@ static void save(const void *state, struct wpk_buf *out)
     }
 }
 
-static wpk_err load(void *state, const struct wpk_course *course,
-                    struct wpk_snapshot_reader *reader)
+static void load(void *state, const struct wpk_course *course, struct wpk_snapshot_reader *reader)
 {
     struct ga *ga = state;
     (void)course;
@@ -157,7 +149,6 @@ static wpk_err load(void *state, const struct wpk_course *course,
             reader->err = WPK_EPARSE;
         }
     }
-    return WPK_OK;
 }
 
 const struct wpk_strategy_class wpk_strategy_ga = {
@@ -167,7 +158,8 @@ const struct wpk_strategy_class wpk_strategy_ga = {
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),
     .ahead = 16, /* keeps two builders busy past a build of two seconds */
-    .first = first,
+    .first_of = population_for,
+    .drawn = 8, /* the others are constructed: diversity */
     .make = make,
     .free = free,
     .propose = propose,

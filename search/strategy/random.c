@@ -13,19 +13,12 @@ const struct wpk_strategy_class wpk_strategy_random = {
     .ahead = 1,
 };
 
-static int first_constructed(const struct wpk_course *course, int *drawn)
-{
-    (void)course;
-    *drawn = 0;
-    return CONSTRUCTED;
-}
-
 const struct wpk_strategy_class wpk_strategy_construct = {
     .name = "construct",
     .version = "construct-2",
     .summary = "64 candidates made by rules, best first, then draws; for budgets below ten",
     .ahead = 1,
-    .first = first_constructed,
+    .first = CONSTRUCTED,
 };
 
 static const struct wpk_strategy_option nearest_options[] = {
@@ -43,5 +36,5 @@ const struct wpk_strategy_class wpk_strategy_nearest = {
     .option_count = 1,
     .ahead = 1,
     .takes_relatives = true,
-    .first = first_constructed,
+    .first = CONSTRUCTED,
 };

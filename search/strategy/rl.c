@@ -72,13 +72,6 @@ struct rl {
     struct wpk_rng rng;     /* of imagined episodes */
 };
 
-static int first(const struct wpk_course *course, int *drawn)
-{
-    (void)course;
-    *drawn = DRAWN;
-    return FIRST;
-}
-
 static void rl_free(void *state)
 {
     struct rl *rl = state;
@@ -506,8 +499,7 @@ static void save(const void *state, struct wpk_buf *out)
     wpk_snapshot_put_number(out, (uint64_t)wpk_cost_model_fitted(rl->model));
 }
 
-static wpk_err load(void *state, const struct wpk_course *course,
-                    struct wpk_snapshot_reader *reader)
+static void load(void *state, const struct wpk_course *course, struct wpk_snapshot_reader *reader)
 {
     struct rl *rl = state;
     wpk_network_load(&rl->policy, reader);
@@ -517,7 +509,6 @@ static wpk_err load(void *state, const struct wpk_course *course,
     if (fitted > 0 && reader->err == WPK_OK) {
         wpk_cost_model_restore(rl->model, course, fitted);
     }
-    return WPK_OK;
 }
 
 const struct wpk_strategy_class wpk_strategy_rl = {
@@ -529,7 +520,8 @@ const struct wpk_strategy_class wpk_strategy_rl = {
     .ahead = 8,
     .keeps = true,
     .takes_prior = true,
-    .first = first,
+    .first = FIRST,
+    .drawn = DRAWN,
     .is_slow = true,
     .make = make,
     .free = rl_free,

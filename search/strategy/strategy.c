@@ -29,7 +29,6 @@ struct wpk_strategy {
     void *state; /* of the class */
     struct wpk_candidate first[FIRST_MAX];
     int first_count; /* asks of construction, with those drawn between them */
-    int drawn;       /* of these each `drawn`-th is drawn */
     int constructed_count, constructed_next;
     struct wpk_hints hints;
     bool exhausted;
@@ -55,12 +54,13 @@ void wpk_strategy_free(struct wpk_strategy *strategy)
 
 static wpk_err construct(struct wpk_strategy *strategy)
 {
-    if (strategy->class->first == NULL) {
+    const struct wpk_strategy_class *class = strategy->class;
+    int count = class->first_of != NULL ? class->first_of(strategy->course.space) : class->first;
+    if (count == 0) {
         return WPK_OK;
     }
-    int count = strategy->class->first(&strategy->course, &strategy->drawn);
     count = count < FIRST_MAX ? count : FIRST_MAX;
-    int drawn = strategy->drawn == 0 ? 0 : count / strategy->drawn;
+    int drawn = class->drawn == 0 ? 0 : count / class->drawn;
     strategy->first_count = count;
     return wpk_space_construct(strategy->course.space, strategy->first, count - drawn,
                                &strategy->constructed_count);
@@ -208,7 +208,7 @@ static bool next_relative(const struct wpk_course *course, int count, struct wpk
 static bool next_constructed(struct wpk_strategy *strategy, struct wpk_candidate *out)
 {
     struct wpk_course *course = &strategy->course;
-    uint64_t drawn = (uint64_t)strategy->drawn;
+    uint64_t drawn = (uint64_t)strategy->class->drawn;
     if (course->asked >= (uint64_t)strategy->first_count ||
         (drawn > 0 && course->asked % drawn == drawn - 1)) {
         return false;
@@ -456,7 +456,7 @@ wpk_err wpk_strategy_load(const struct wpk_strategy_class *class, const struct w
     load_trials(&strategy->course, class->keeps, &reader);
     load_pending(strategy, &reader);
     if (class->load != NULL && reader.err == WPK_OK) {
-        err = class->load(strategy->state, &strategy->course, &reader);
+        class->load(strategy->state, &strategy->course, &reader);
     }
     err = err == WPK_OK ? wpk_seen_load(&strategy->course.seen, &reader) : err;
     err = err == WPK_OK ? wpk_snapshot_close(&reader, diag) : err;

@@ -78,9 +78,10 @@ struct wpk_strategy_class {
     /* It takes schedules of other paddings and shapes (transfer.h): its first option says how many
      * constructed candidates come before those of other shapes. */
     bool takes_relatives;
-    /* The number of the first asks that construction gives, and of these every `drawn`-th that is
-     * drawn at random, 0: none; NULL: no such asks. */
-    int (*first)(const struct wpk_course *course, int *drawn);
+    /* The number of the first asks that construction gives, 0: none; `first_of` if it depends on
+     * the space, else NULL. Every `drawn`-th of them is drawn at random; 0: none is. */
+    int first, drawn;
+    int (*first_of)(const struct wpk_space *space);
     /* Create the state of a strategy that was never asked; NULL: it has none.
      *   owns    caller calls free
      *   errors  WPK_ENOMEM */
@@ -98,8 +99,7 @@ struct wpk_strategy_class {
     /* Append the state to a snapshot, and read it into one just made; NULL: there is none. State
      * that can be computed from the trials need not be saved: `load` finds them in the course. */
     void (*save)(const void *state, struct wpk_buf *out);
-    wpk_err (*load)(void *state, const struct wpk_course *course,
-                    struct wpk_snapshot_reader *reader);
+    void (*load)(void *state, const struct wpk_course *course, struct wpk_snapshot_reader *reader);
 };
 
 /* The class of that name; NULL when there is none. */
