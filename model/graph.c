@@ -180,6 +180,12 @@ int64_t wpk_graph_int(const struct wpk_graph_node *node, const char *name, int64
     return found != NULL ? found->integer : otherwise;
 }
 
+double wpk_graph_real(const struct wpk_graph_node *node, const char *name, double otherwise)
+{
+    const struct wpk_graph_attribute *found = wpk_graph_attribute(node, name, WPK_ATTRIBUTE_FLOAT);
+    return found != NULL ? (double)found->real : otherwise;
+}
+
 const char *wpk_graph_text(const struct wpk_graph_node *node, const char *name,
                            const char *otherwise)
 {

@@ -181,6 +181,7 @@ const struct wpk_graph_attribute *wpk_graph_attribute(const struct wpk_graph_nod
                                                       const char *name,
                                                       enum wpk_graph_attribute_kind kind);
 int64_t wpk_graph_int(const struct wpk_graph_node *node, const char *name, int64_t otherwise);
+double wpk_graph_real(const struct wpk_graph_node *node, const char *name, double otherwise);
 const char *wpk_graph_text(const struct wpk_graph_node *node, const char *name,
                            const char *otherwise);
 

@@ -31,7 +31,7 @@ static int transposed(struct wpk_expansion *e, int input, const char *attribute)
 
 wpk_err wpk_expand_fused_matmul(struct wpk_expansion *e)
 {
-    double alpha = wpk_expansion_real(e, "alpha", 1);
+    double alpha = wpk_graph_real(e->node, "alpha", 1);
     int output = wpk_expansion_output(e, 0);
 
     if (wpk_graph_int(e->node, "transBatchA", 0) != 0 ||
@@ -58,7 +58,7 @@ static float parameter(const struct wpk_expansion *e, int index, double otherwis
 
     return list != NULL && index < list->count
                ? list->reals[index]
-               : (float)wpk_expansion_real(e, names[index], otherwise);
+               : (float)wpk_graph_real(e->node, names[index], otherwise);
 }
 
 /* Append the activation that the node names; none without a name. */
@@ -125,7 +125,7 @@ static void normalize(struct wpk_expansion *e, const char *op, int x, int scale,
 {
     const struct wpk_graph_attribute attributes[] = {
         wpk_compose_integer("axis", -1),
-        wpk_compose_real("epsilon", (float)wpk_expansion_real(e, "epsilon", 1e-12))};
+        wpk_compose_real("epsilon", (float)wpk_graph_real(e->node, "epsilon", 1e-12))};
     const int inputs[] = {x, scale, shift};
 
     (void)add_node(e, op, inputs, shift >= 0 ? 3 : 2, attributes, 2, output);

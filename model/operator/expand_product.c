@@ -487,7 +487,7 @@ static wpk_err dequantized_operand(struct wpk_expansion *e, const struct dequant
 static bool is_plain(const struct wpk_expansion *e)
 {
     return strcmp(e->node->op, "Gemm") != 0 ||
-           (wpk_expansion_real(e, "alpha", 1) == 1 && wpk_expansion_real(e, "beta", 1) == 1 &&
+           (wpk_graph_real(e->node, "alpha", 1) == 1 && wpk_graph_real(e->node, "beta", 1) == 1 &&
             wpk_graph_int(e->node, "transA", 0) == 0 && wpk_graph_int(e->node, "transB", 0) == 0);
 }
 

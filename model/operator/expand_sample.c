@@ -303,7 +303,7 @@ static int add_roi(const struct sampler *s, int axis, int64_t height, int64_t wi
     struct wpk_expansion *e = s->e;
     bool is_half = strcmp(wpk_graph_text(e->node, "coordinate_transformation_mode", "half_pixel"),
                           "half_pixel") == 0;
-    double scale = wpk_expansion_real(e, "spatial_scale", 1);
+    double scale = wpk_graph_real(e->node, "spatial_scale", 1);
     const char *type = wpk_dtype_name(s->dtype);
     int from = axis == 0 ? 1 : 0;
     char cell[64];

@@ -228,7 +228,7 @@ wpk_err wpk_expand_linear_attention(struct wpk_expansion *e)
     if (!describe_linear(e, &l)) {
         return wpk_expansion_refuse(e, "its inputs do not fit its heads or its update_rule");
     }
-    double given = wpk_expansion_real(e, "scale", 0);
+    double given = wpk_graph_real(e->node, "scale", 0);
     const int64_t state[] = {l.batch, l.heads, l.keys, l.values};
     const int64_t extent[] = {l.batch, l.steps, l.query_heads * l.values};
     bool has_past = wpk_expansion_input(e, PAST).rank >= 0;

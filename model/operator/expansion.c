@@ -37,14 +37,6 @@ wpk_err wpk_expansion_number(const struct wpk_expansion *e, int index, int64_t o
     return WPK_OK;
 }
 
-double wpk_expansion_real(const struct wpk_expansion *e, const char *attribute, double otherwise)
-{
-    const struct wpk_graph_attribute *found =
-        wpk_graph_attribute(e->node, attribute, WPK_ATTRIBUTE_FLOAT);
-
-    return found != NULL ? (double)found->real : otherwise;
-}
-
 int wpk_expansion_equation(struct wpk_expansion *e, const int *inputs, int count,
                            enum wpk_dtype dtype, int rank, const int64_t *extent, int output)
 {

@@ -94,8 +94,6 @@ int wpk_expansion_input_of(const struct wpk_expansion *e, int index);
 bool wpk_expansion_list(const struct wpk_expansion *e, const char *attribute, int count,
                         int64_t otherwise, int64_t *out);
 
-double wpk_expansion_real(const struct wpk_expansion *e, const char *attribute, double otherwise);
-
 /* Append a node whose equation is e->text, which is emptied; its tensors are X, X1, ... and Y.
  *   shape   inputs [count], extent [rank]; output: -1 for a new value
  *   returns the value that it computes */

@@ -196,16 +196,13 @@ static void begin_stage(struct wpk_printer *printer, const struct attention *a, 
 /* R, and S if it is asked for. */
 static void print_scores(struct wpk_printer *printer, const struct attention *a, bool has_cap)
 {
-    const struct wpk_graph_attribute *scale =
-        wpk_graph_attribute(printer->node, "scale", WPK_ATTRIBUTE_FLOAT);
-    const struct wpk_graph_attribute *cap =
-        wpk_graph_attribute(printer->node, "softcap", WPK_ATTRIBUTE_FLOAT);
+    double scale = wpk_graph_real(printer->node, "scale", 0);
+    double cap = wpk_graph_real(printer->node, "softcap", 0);
     struct wpk_buf head = {0};
 
     wpk_buf_printf(&head, "h/%lld", (long long)(a->heads / a->kv_heads));
     begin_stage(printer, a, "R", true);
-    wpk_printer_number(printer, scale != NULL && scale->real != 0 ? (double)scale->real
-                                                                  : 1 / sqrt((double)a->size));
+    wpk_printer_number(printer, scale != 0 ? scale : 1 / sqrt((double)a->size));
     wpk_buf_printf(printer->text, " * (sum(e:%lld) ", (long long)a->size);
     print_tensor(printer, a, QUERY, "b", "h", "i", a->size, "e");
     wpk_buf_append_text(printer->text, " * ");
@@ -216,10 +213,10 @@ static void print_scores(struct wpk_printer *printer, const struct attention *a,
         return;
     }
     begin_stage(printer, a, "S", true);
-    if (cap != NULL && cap->real != 0) {
-        wpk_printer_number(printer, (double)cap->real);
+    if (cap != 0) {
+        wpk_printer_number(printer, cap);
         wpk_buf_append_text(printer->text, " * tanh(R[b,h,i,j] / ");
-        wpk_printer_number(printer, (double)cap->real);
+        wpk_printer_number(printer, cap);
         wpk_buf_append_text(printer->text, ")");
     } else {
         wpk_buf_append_text(printer->text, "R[b,h,i,j]");

@@ -29,14 +29,6 @@ wpk_err wpk_infer_group(const struct wpk_inference *in)
     return WPK_OK;
 }
 
-static void print_attribute(struct wpk_printer *printer, const char *name, double otherwise)
-{
-    const struct wpk_graph_attribute *found =
-        wpk_graph_attribute(printer->node, name, WPK_ATTRIBUTE_FLOAT);
-
-    wpk_printer_number(printer, found != NULL ? (double)found->real : otherwise);
-}
-
 /* "X[d0,4*d1+c,r2,r3]": the elements of a group, named by the axes a and g. */
 static void print_element(struct wpk_printer *printer, long long channels)
 {
@@ -87,7 +79,7 @@ static void print_group_norm(struct wpk_printer *printer)
     wpk_printer_operand(printer, 0);
     wpk_printer_axes(printer);
     wpk_buf_printf(printer->text, " - M[d0,d1/%lld]) / sqrt(V[d0,d1/%lld] + ", channels, channels);
-    print_attribute(printer, "epsilon", 1e-5);
+    wpk_printer_number(printer, wpk_graph_real(printer->node, "epsilon", 1e-5));
     wpk_buf_append_text(printer->text, ") * ");
     print_parameter(printer, 1, channels);
     wpk_buf_append_text(printer->text, " + ");
@@ -112,9 +104,9 @@ static void print_lrn(struct wpk_printer *printer)
     wpk_printer_operand(printer, 0);
     wpk_printer_axes(printer);
     wpk_buf_append_text(printer->text, " / pow(");
-    print_attribute(printer, "bias", 1);
+    wpk_printer_number(printer, wpk_graph_real(printer->node, "bias", 1));
     wpk_buf_append_text(printer->text, " + ");
-    print_attribute(printer, "alpha", 1e-4);
+    wpk_printer_number(printer, wpk_graph_real(printer->node, "alpha", 1e-4));
     wpk_buf_printf(printer->text, " / %lld * (sum(r:%lld) ", size, size);
     for (int i = 0; i < 2; i++) {
         wpk_buf_append_text(printer->text, i > 0 ? " * " : "");
@@ -126,7 +118,7 @@ static void print_lrn(struct wpk_printer *printer)
         wpk_buf_append_text(printer->text, "]");
     }
     wpk_buf_append_text(printer->text, "), ");
-    print_attribute(printer, "beta", 0.75);
+    wpk_printer_number(printer, wpk_graph_real(printer->node, "beta", 0.75));
     wpk_buf_append_text(printer->text, ")");
 }
 

@@ -142,8 +142,6 @@ static wpk_err read_factors(const struct wpk_graph *graph, const struct wpk_grap
 
 static struct rule rule_of(const struct wpk_graph *graph, const struct wpk_graph_node *node)
 {
-    const struct wpk_graph_attribute *cubic =
-        wpk_graph_attribute(node, "cubic_coeff_a", WPK_ATTRIBUTE_FLOAT);
     bool is_old = graph->opset < 11 || strcmp(node->op, "Upsample") == 0;
 
     return (struct rule){
@@ -154,7 +152,7 @@ static struct rule rule_of(const struct wpk_graph *graph, const struct wpk_graph
         .nearest = wpk_graph_text(node, "nearest_mode", is_old ? "floor" : "round_prefer_floor"),
         .antialias = wpk_graph_int(node, "antialias", 0) != 0,
         .excludes_outside = wpk_graph_int(node, "exclude_outside", 0) != 0,
-        .cubic = cubic != NULL ? (double)cubic->real : -0.75};
+        .cubic = wpk_graph_real(node, "cubic_coeff_a", -0.75)};
 }
 
 /* ---- extents and scales */
@@ -455,14 +453,13 @@ static bool has_matrices(const struct wpk_printer *printer)
 static void print_product(struct wpk_printer *printer)
 {
     const struct wpk_graph_value *x = printer->input[0];
-    const struct wpk_graph_attribute *outside =
-        wpk_graph_attribute(printer->node, "extrapolation_value", WPK_ATTRIBUTE_FLOAT);
+    double outside = wpk_graph_real(printer->node, "extrapolation_value", 0);
     struct wpk_buf *text = printer->text;
-    bool is_moved = outside != NULL && outside->real != 0;
+    bool is_moved = outside != 0;
     const char *before = "sum(";
 
     if (is_moved) {
-        wpk_printer_number(printer, (double)outside->real);
+        wpk_printer_number(printer, outside);
         wpk_buf_append_text(text, " + ");
     }
     for (int d = 0; d < x->rank; d++) {
@@ -487,7 +484,7 @@ static void print_product(struct wpk_printer *printer)
     wpk_buf_append_text(text, "]");
     if (is_moved) {
         wpk_buf_append_text(text, " - ");
-        wpk_printer_number(printer, (double)outside->real);
+        wpk_printer_number(printer, outside);
         wpk_buf_append_text(text, ")");
     }
 }

@@ -316,8 +316,8 @@ wpk_err wpk_precision_product(struct wpk_graph *graph, const struct wpk_graph_no
     bool is_conv = strcmp(node->op, "Conv") == 0, is_gemm = strcmp(node->op, "Gemm") == 0;
     int addend = node->input_count > 2 ? node->inputs[2] : -1, factor = -1;
     int output = node->outputs[0], rank = graph->values[node->inputs[0]].rank;
-    double beta = is_gemm ? wpk_expansion_real(&e, "beta", 1) : 1;
-    double alpha = is_gemm ? wpk_expansion_real(&e, "alpha", 1) : 1;
+    double beta = is_gemm ? wpk_graph_real(e.node, "beta", 1) : 1;
+    double alpha = is_gemm ? wpk_graph_real(e.node, "alpha", 1) : 1;
     int x = read_matrix(&e, "transA", node->inputs[0]);
     const struct wpk_graph_value weights = graph->values[node->inputs[1]];
     bool in_blocks = narrows && graph->weights.is_i4 && weights.rank == 2;

@@ -208,11 +208,9 @@ wpk_err wpk_print_slice(struct wpk_printer *printer)
 wpk_err wpk_print_pad(struct wpk_printer *printer)
 {
     const struct wpk_graph_value *value = printer->input[2];
-    const struct wpk_graph_attribute *fixed =
-        wpk_graph_attribute(printer->node, "value", WPK_ATTRIBUTE_FLOAT);
     int64_t before[WPK_RANK_MAX];
     int64_t after[WPK_RANK_MAX];
-    double outside = fixed != NULL ? (double)fixed->real : 0;
+    double outside = wpk_graph_real(printer->node, "value", 0);
 
     if (strcmp(wpk_graph_text(printer->node, "mode", "constant"), "constant") != 0) {
         return wpk_print_border(printer);

@@ -318,13 +318,11 @@ wpk_err wpk_print_text(struct wpk_printer *printer)
 static wpk_err print_limit(struct wpk_printer *printer, const char *name, int input, double sign)
 {
     double most = printer->out->dtype == WPK_F64 ? DBL_MAX : (double)FLT_MAX;
-    const struct wpk_graph_attribute *attribute =
-        wpk_graph_attribute(printer->node, name, WPK_ATTRIBUTE_FLOAT);
     const struct wpk_graph_value *value = printer->input[input];
 
     wpk_buf_append_text(printer->text, ", ");
     if (value == NULL) {
-        wpk_printer_number(printer, attribute != NULL ? (double)attribute->real : sign * most);
+        wpk_printer_number(printer, wpk_graph_real(printer->node, name, sign * most));
         return WPK_OK;
     }
     if (wpk_graph_elements(value) != 1 || value->dtype != printer->out->dtype) {
@@ -348,14 +346,12 @@ static wpk_err print_limit(struct wpk_printer *printer, const char *name, int in
 /* True if the Clip has this limit, and it limits something. */
 static bool has_limit(const struct wpk_printer *printer, const char *name, int input)
 {
-    const struct wpk_graph_attribute *attribute =
-        wpk_graph_attribute(printer->node, name, WPK_ATTRIBUTE_FLOAT);
     const struct wpk_graph_value *value = printer->input[input];
+    double none = wpk_dtype_is_float(printer->out->dtype) ? 0 : INFINITY;
 
     return value != NULL ? value->data == NULL || wpk_graph_elements(value) != 1 ||
                                !isinf(wpk_graph_element(value, 0))
-           : attribute != NULL ? !isinf(attribute->real)
-                               : wpk_dtype_is_float(printer->out->dtype);
+                         : !isinf(wpk_graph_real(printer->node, name, none));
 }
 
 wpk_err wpk_print_clip(struct wpk_printer *printer)

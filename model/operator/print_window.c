@@ -494,11 +494,10 @@ wpk_err wpk_print_matmul(struct wpk_printer *printer)
 
 static void print_factor(struct wpk_printer *printer, const char *name)
 {
-    const struct wpk_graph_attribute *factor =
-        wpk_graph_attribute(printer->node, name, WPK_ATTRIBUTE_FLOAT);
+    double factor = wpk_graph_real(printer->node, name, 1);
 
-    if (factor != NULL && factor->real != 1.0F) {
-        wpk_printer_number(printer, (double)factor->real);
+    if (factor != 1) {
+        wpk_printer_number(printer, factor);
         wpk_buf_append_text(printer->text, " * ");
     }
 }
@@ -507,9 +506,8 @@ wpk_err wpk_print_gemm(struct wpk_printer *printer)
 {
     bool trans_a = wpk_graph_int(printer->node, "transA", 0) != 0;
     bool trans_b = wpk_graph_int(printer->node, "transB", 0) != 0;
-    const struct wpk_graph_attribute *beta =
-        wpk_graph_attribute(printer->node, "beta", WPK_ATTRIBUTE_FLOAT);
-    bool adds = printer->input[2] != NULL && (beta == NULL || beta->real != 0); /* 0: no NaN of C */
+    double beta = wpk_graph_real(printer->node, "beta", 1); /* 0: no NaN of C */
+    bool adds = printer->input[2] != NULL && beta != 0;
 
     wpk_printer_output(printer);
     print_factor(printer, "alpha");

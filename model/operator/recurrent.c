@@ -549,12 +549,10 @@ static wpk_err read_functions(struct recurrent *r)
     static const char *const usual[] = {[1] = "Tanh,Tanh",
                                         [3] = "Sigmoid,Tanh,Sigmoid,Tanh",
                                         [4] = "Sigmoid,Tanh,Tanh,Sigmoid,Tanh,Tanh"};
-    const struct wpk_graph_attribute *clip =
-        wpk_graph_attribute(r->e->node, "clip", WPK_ATTRIBUTE_FLOAT);
     const char *names = usual[r->gates];
 
     r->couples = r->gates == 4 && wpk_graph_int(r->e->node, "input_forget", 0) != 0;
-    r->clip = clip != NULL ? clip->real : 0;
+    r->clip = (float)wpk_graph_real(r->e->node, "clip", 0);
     r->function_count = r->gates == 1 ? 1 : r->gates == 3 ? 2 : 3;
     names += r->directions > 1 ? 0 : (strlen(names) + 1) / 2;
     return wpk_activations_read(r->e->node, names, r->function_count * (int)r->directions,
