@@ -237,12 +237,12 @@ bool wpk_c_print_dot(struct wpk_c_kernel *k, const struct wpk_stage *stage,
                         "read the same, of the other one each has a group of its own");
         return true;
     }
-    wpk_c_open(&k->text);
+    wpk_c_line(&k->text, "{");
     int opened = wpk_c_open_inside(k, &point, load[0]);
     opened += wpk_c_open_inside(k, &point, load[1]);
     print_instruction(k, &point, instruction, count, group);
     for (int i = 0; i <= opened; i++) {
-        wpk_c_close(&k->text);
+        wpk_c_line(&k->text, "}");
     }
     return true;
 }

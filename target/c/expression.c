@@ -203,7 +203,6 @@ static void read_lanes(struct wpk_c_kernel *k, int tensor, const struct wpk_form
     struct wpk_form at[WPK_RANK_MAX];
     struct limit limit[WPK_RANK_MAX];
     wpk_c_line(&k->text, "for (i64 %s = 0; %s < %d; %s++) {", name, name, result->width, name);
-    k->text.depth++;
     for (int d = 0; d < rank; d++) {
         at[d] = wpk_form_at_lane(&k->forms, &index[d], &lane);
     }
@@ -218,8 +217,8 @@ static void read_lanes(struct wpk_c_kernel *k, int tensor, const struct wpk_form
     wpk_c_put(&k->text, "t%d[%s] = %s", result->name, name, result->dtype == WPK_BOOL ? "-" : "");
     wpk_c_put_value(&k->text, &value, 1);
     wpk_c_end(&k->text);
-    wpk_c_close(&k->text);
-    wpk_c_close(&k->text);
+    wpk_c_line(&k->text, "}");
+    wpk_c_line(&k->text, "}");
     k->forms.width = width;
 }
 
@@ -276,18 +275,16 @@ static struct wpk_c_value read_limited(struct wpk_c_kernel *k, int tensor,
         wpk_c_end(&k->text);
     }
     if (limits->lane_count > 0 && limits->even) {
-        k->text.depth--;
         wpk_c_line(&k->text, "} else {");
-        k->text.depth++;
     }
     if (limits->lane_count > 0) {
         read_lanes(k, tensor, index, limits, &result);
     }
     if (limits->lane_count > 0 && limits->even) {
-        wpk_c_close(&k->text);
+        wpk_c_line(&k->text, "}");
     }
     if (limits->uniform_count > 0) {
-        wpk_c_close(&k->text);
+        wpk_c_line(&k->text, "}");
     }
     return result;
 }

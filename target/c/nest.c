@@ -71,7 +71,7 @@ static void print_placed(struct wpk_c_kernel *k, struct definition *d, int i,
         box[d->entry].size[a] = space->span[a].most;
     }
     wpk_c_find_boxes(k, &place, box);
-    wpk_c_open(&k->text);
+    wpk_c_line(&k->text, "{");
     for (int e = count - 1; e > d->entry && k->refusal == NULL; e--) {
         if (is_placed(&k->nest->entry[e], d, i) && box[e].present) {
             print_entry(k, e, &box[e]);
@@ -79,7 +79,7 @@ static void print_placed(struct wpk_c_kernel *k, struct definition *d, int i,
     }
     print_loops(k, d, i + 1, space);
     wpk_c_storage_end(k, first);
-    wpk_c_close(&k->text);
+    wpk_c_line(&k->text, "}");
     free(box);
 }
 
@@ -205,7 +205,7 @@ static void print_shifted(struct wpk_c_kernel *k, struct definition *d, int i,
     set_span(&inner.span[loop->axis], loop->step);
     print_iteration(k, d, i, &inner);
     if (given < 0) {
-        wpk_c_close(&k->text);
+        wpk_c_line(&k->text, "}");
     }
     k->live_count = live;
 }
@@ -230,7 +230,7 @@ static void print_guarded(struct wpk_c_kernel *k, struct definition *d, int i,
     wpk_c_advance(k, &inner.at[loop->axis], v, loop->step);
     print_iteration(k, d, i, &inner);
     if (given < 0) {
-        wpk_c_close(&k->text);
+        wpk_c_line(&k->text, "}");
     }
     k->live_count = live;
 }
@@ -250,7 +250,6 @@ static void print_variable_tail(struct wpk_c_kernel *k, struct definition *d, in
     }
     wpk_c_line(&k->text, "if (%s %% %" PRId64 " != 0) {", wpk_c_atom_name(k, span->variable),
                loop->step);
-    k->text.depth++;
     if (known) {
         set_span(&inner.span[loop->axis], span->last % loop->step);
         inner.at[loop->axis] = wpk_form_scale(&span->end, 1, -(span->last % loop->step));
@@ -267,7 +266,7 @@ static void print_variable_tail(struct wpk_c_kernel *k, struct definition *d, in
             (struct span){.most = loop->step - 1, .last = -1, .variable = rest};
     }
     print_iteration(k, d, i, &inner);
-    wpk_c_close(&k->text);
+    wpk_c_line(&k->text, "}");
     k->live_count = live;
 }
 
@@ -283,21 +282,18 @@ static void print_peeled(struct wpk_c_kernel *k, struct definition *d, int i,
     set_span(&inner.span[loop->axis], loop->step);
     if (given >= 0 && rest > 0 && whole > 0) {
         wpk_c_line(&k->text, "if (%s < %" PRId64 ") {", wpk_c_atom_name(k, given), whole);
-        k->text.depth++;
         k->forms.atom[given].high = whole - 1;
         wpk_c_advance(k, &inner.at[loop->axis], given, loop->step);
         print_iteration(k, d, i, &inner);
         k->forms.atom[given].high = whole;
-        k->text.depth--;
         wpk_c_line(&k->text, "} else {");
-        k->text.depth++;
     } else if (given >= 0 && whole > 0) {
         wpk_c_advance(k, &inner.at[loop->axis], given, loop->step);
         print_iteration(k, d, i, &inner);
     } else if (whole > 1 || span->variable >= 0) {
         wpk_c_advance(k, &inner.at[loop->axis], open_for(k, d, i, span, false), loop->step);
         print_iteration(k, d, i, &inner);
-        wpk_c_close(&k->text);
+        wpk_c_line(&k->text, "}");
     } else if (whole == 1) {
         print_iteration(k, d, i, &inner);
     }
@@ -310,7 +306,7 @@ static void print_peeled(struct wpk_c_kernel *k, struct definition *d, int i,
         print_iteration(k, d, i, &inner);
     }
     if (given >= 0 && rest > 0 && whole > 0) {
-        wpk_c_close(&k->text);
+        wpk_c_line(&k->text, "}");
     }
     k->live_count = live;
 }
@@ -403,11 +399,10 @@ static void print_inside(struct wpk_c_kernel *k, struct definition *d, int i,
     wpk_c_line(&k->text, "for (i64 %s = %s; %s < %s; %s++) {", wpk_c_atom_name(k, v),
                wpk_c_atom_name(k, begin), wpk_c_atom_name(k, v), wpk_c_atom_name(k, end),
                wpk_c_atom_name(k, v));
-    k->text.depth++;
     wpk_c_advance(k, &inner.at[axis], v, 1);
     set_span(&inner.span[axis], 1);
     print_iteration(k, d, i, &inner);
-    wpk_c_close(&k->text);
+    wpk_c_line(&k->text, "}");
     k->live_count = live;
 }
 

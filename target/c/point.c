@@ -16,7 +16,7 @@ static void begin_point(struct wpk_c_kernel *k, const struct wpk_stage *stage,
 {
     memcpy(point->axis, axis, (size_t)stage->axis_count * sizeof(*axis));
     wpk_c_point_begin(k, stage, k->forms.width, point);
-    wpk_c_open(&k->text);
+    wpk_c_line(&k->text, "{");
 }
 
 /* The value as a variable of its own. */
@@ -68,7 +68,7 @@ void wpk_c_print_lanes_of_terms(struct wpk_c_kernel *k, const struct wpk_stage *
     struct wpk_c_value before = wpk_c_storage_read(k, stage->output, point.axis, 1);
     total = wpk_c_binary(k, op, &before, &total);
     wpk_c_storage_write(k, stage->output, point.axis, 1, &total);
-    wpk_c_close(&k->text);
+    wpk_c_line(&k->text, "}");
 }
 
 void wpk_c_print_point(struct wpk_c_kernel *k, const struct wpk_stage *stage, bool update,
@@ -90,5 +90,5 @@ void wpk_c_print_point(struct wpk_c_kernel *k, const struct wpk_stage *stage, bo
             wpk_c_evaluate(k, &point, reduces ? stage->identity : stage->expr);
         wpk_c_storage_write(k, stage->output, axis, k->forms.width, &value);
     }
-    wpk_c_close(&k->text);
+    wpk_c_line(&k->text, "}");
 }

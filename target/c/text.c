@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ---- types */
 
@@ -39,26 +40,16 @@ void wpk_c_indent(struct wpk_c_text *t)
     }
 }
 
-void wpk_c_open(struct wpk_c_text *t)
-{
-    wpk_c_line(t, "{");
-    t->depth++;
-}
-
-void wpk_c_close(struct wpk_c_text *t)
-{
-    t->depth--;
-    wpk_c_line(t, "}");
-}
-
 void wpk_c_line(struct wpk_c_text *t, const char *format, ...)
 {
     va_list args;
+    t->depth -= format[0] == '}';
     wpk_c_indent(t);
     va_start(args, format);
     wpk_buf_vprintf(t->out, format, args);
     va_end(args);
     wpk_buf_append_byte(t->out, '\n');
+    t->depth += format[strlen(format) - 1] == '{';
 }
 
 void wpk_c_put_type(struct wpk_c_text *t, enum wpk_c_type type, int width)

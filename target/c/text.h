@@ -46,11 +46,9 @@ enum wpk_c_type wpk_c_value_type(const struct wpk_c_value *value);
 /* ---- printing: lines are indented by the depth */
 
 void wpk_c_put(struct wpk_c_text *t, const char *format, ...) WPK_PRINTF(2, 3);
+/* Lines behind a format that ends with "{" are indented by it, until one begins with "}". */
 void wpk_c_line(struct wpk_c_text *t, const char *format, ...) WPK_PRINTF(2, 3);
 void wpk_c_indent(struct wpk_c_text *t);
-/* Print "{" or "}", and indent by it. */
-void wpk_c_open(struct wpk_c_text *t);
-void wpk_c_close(struct wpk_c_text *t);
 void wpk_c_put_type(struct wpk_c_text *t, enum wpk_c_type type, int width);
 /* The name of a function over vectors, which becomes one that is printed before the kernel. */
 void wpk_c_put_function(struct wpk_c_text *t, enum wpk_c_function function, enum wpk_c_type type,

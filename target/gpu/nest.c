@@ -57,7 +57,7 @@ static void print_placed(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, 
     if (box == NULL) {
         return;
     }
-    wpk_c_open(&k->text);
+    wpk_c_line(&k->text, "{");
     for (int e = d->entry + 1; e < count; e++) {
         shares = shares || (wpk_cuda_is_placed(&k->nest->entry[e], d, i) && is_shared(k, e));
     }
@@ -74,7 +74,7 @@ static void print_placed(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, 
     }
     print_loops(k, d, i + 1, space);
     wpk_c_storage_end(k, first);
-    wpk_c_close(&k->text);
+    wpk_c_line(&k->text, "}");
     free(box);
 }
 
@@ -96,6 +96,14 @@ static int new_variable(struct wpk_c_kernel *k, const char *axis, int64_t high)
     char name[WPK_FORM_NAME_MAX];
     snprintf(name, sizeof(name), "n%d_%.20s", k->text.name_count++, axis);
     return wpk_form_variable(&k->forms, name, 0, high);
+}
+
+static int open_loop(struct wpk_c_kernel *k, const char *name, int64_t from, int64_t count)
+{
+    int v = new_variable(k, name, count - 1);
+    wpk_c_line(&k->text, "for (i32 %s = %" PRId64 "; %s < %" PRId64 "; %s++) {",
+               wpk_c_atom_name(k, v), from, wpk_c_atom_name(k, v), count, wpk_c_atom_name(k, v));
+    return v;
 }
 
 static void print_unrolled(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, int i,
@@ -138,13 +146,10 @@ static void print_serial(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, 
     bool repeats = whole + (rest > 0) > 1;
     k->launch->repeats += repeats;
     if (whole > 1) {
-        int v = new_variable(k, d->stage->axes[loop->axis].name, whole - 1);
-        wpk_c_line(&k->text, "for (i32 %s = 0; %s < %" PRId64 "; %s++) {", wpk_c_atom_name(k, v),
-                   wpk_c_atom_name(k, v), whole, wpk_c_atom_name(k, v));
-        k->text.depth++;
+        int v = open_loop(k, d->stage->axes[loop->axis].name, 0, whole);
         wpk_c_advance(k, &inner->at[loop->axis], v, loop->step);
         print_iteration(k, d, i, inner);
-        wpk_c_close(&k->text);
+        wpk_c_line(&k->text, "}");
     } else if (whole == 1) {
         print_iteration(k, d, i, inner);
     }
@@ -238,7 +243,7 @@ static void print_stage(struct wpk_c_kernel *k, struct wpk_cuda_definition *d,
     }
     *inner = *space;
     /* Begin what belongs to iteration `n`, in its buffer. */
-    wpk_c_open(&k->text);
+    wpk_c_line(&k->text, "{");
     step_ahead(k, d, ahead, n, inner);
     k->launch->depth = ahead->depth;
     k->launch->buffer = wpk_form_modulo(&k->forms, n, ahead->depth);
@@ -258,7 +263,7 @@ static void print_stage(struct wpk_c_kernel *k, struct wpk_cuda_definition *d,
         print_loops(k, d, ahead->last + 1, inner);
     }
     wpk_c_storage_end(k, first);
-    wpk_c_close(&k->text);
+    wpk_c_line(&k->text, "}");
     free(box);
     free(inner);
 }
@@ -268,15 +273,6 @@ static void commit(struct wpk_c_kernel *k, const struct ahead *ahead)
     if (ahead->async) {
         wpk_c_line(&k->text, "asm volatile(\"cp.async.commit_group;\" ::: \"memory\");");
     }
-}
-
-static int open_loop(struct wpk_c_kernel *k, const char *name, int64_t from, int64_t count)
-{
-    int v = new_variable(k, name, count - 1);
-    wpk_c_line(&k->text, "for (i32 %s = %" PRId64 "; %s < %" PRId64 "; %s++) {",
-               wpk_c_atom_name(k, v), from, wpk_c_atom_name(k, v), count, wpk_c_atom_name(k, v));
-    k->text.depth++;
-    return v;
 }
 
 static void print_pipeline(struct wpk_c_kernel *k, struct wpk_cuda_definition *d,
@@ -292,7 +288,7 @@ static void print_pipeline(struct wpk_c_kernel *k, struct wpk_cuda_definition *d
     struct wpk_form n = wpk_form_atom(open_loop(k, "early", 0, early), 1);
     print_stage(k, d, ahead, &n, true, space);
     commit(k, ahead);
-    wpk_c_close(&k->text);
+    wpk_c_line(&k->text, "}");
     int now = open_loop(k, "now", 0, ahead->iterations);
     n = wpk_form_atom(now, 1);
     if (ahead->async) {
@@ -302,18 +298,17 @@ static void print_pipeline(struct wpk_c_kernel *k, struct wpk_cuda_definition *d
     wpk_cuda_put_barrier(k);
     wpk_c_line(&k->text, "if (%s < %" PRId64 ") {", wpk_c_atom_name(k, now),
                ahead->iterations - early);
-    k->text.depth++;
     int later = new_variable(k, "later", ahead->iterations - 1);
     wpk_c_line(&k->text, "const i32 %s = %s + %d;", wpk_c_atom_name(k, later),
                wpk_c_atom_name(k, now), early);
     struct wpk_form next = wpk_form_atom(later, 1);
     print_stage(k, d, ahead, &next, true, space);
-    wpk_c_close(&k->text);
+    wpk_c_line(&k->text, "}");
     commit(k, ahead);
     k->launch->repeats++;
     print_stage(k, d, ahead, &n, false, space);
     k->launch->repeats--;
-    wpk_c_close(&k->text);
+    wpk_c_line(&k->text, "}");
     k->launch->wrote = true;
 }
 
@@ -383,13 +378,12 @@ static void print_thread_loop(struct wpk_c_kernel *k, struct wpk_cuda_definition
     }
     if (idle) {
         wpk_c_line(&k->text, "if (threadIdx.x < %" PRId64 ") {", d->threads);
-        k->text.depth++;
     }
     k->launch->threads_depth++;
     print_iteration(k, d, i, inner);
     k->launch->threads_depth--;
     if (idle) {
-        wpk_c_close(&k->text);
+        wpk_c_line(&k->text, "}");
     }
     free(inner);
 }

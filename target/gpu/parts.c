@@ -35,7 +35,6 @@ static void take_parts(struct wpk_c_kernel *k, const struct wpk_stage *stage, en
         wpk_c_put(&k->text, ");\n");
     }
     wpk_c_line(&k->text, "for (i32 part = 1; part < %" PRId64 "; part++) {", k->launch->parts);
-    k->text.depth++;
     wpk_c_line(&k->text, "from += %" PRId64 ";", k->launch->tiles * cells * threads);
     for (int64_t i = 0; i < cells; i++) {
         /* Other blocks wrote the parts: they are read past the first cache. */
@@ -54,7 +53,7 @@ static void take_parts(struct wpk_c_kernel *k, const struct wpk_stage *stage, en
         wpk_c_put_value(&k->text, &part, 1);
         wpk_c_end(&k->text);
     }
-    wpk_c_close(&k->text);
+    wpk_c_line(&k->text, "}");
 }
 
 void wpk_cuda_join_parts(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d)
@@ -76,7 +75,7 @@ void wpk_cuda_join_parts(struct wpk_c_kernel *k, const struct wpk_cuda_definitio
     wpk_cuda_put_owner(k, d);
     wpk_c_put(&k->text, ");\n");
     leave_part(k, d->stage->output, cells, owners);
-    wpk_c_close(&k->text);
+    wpk_c_line(&k->text, "}");
     /* The block's ticket, which all of its threads see: the last one goes on. */
     wpk_c_line(&k->text, "__threadfence();");
     wpk_c_line(&k->text, "__syncthreads();");
@@ -88,7 +87,7 @@ void wpk_cuda_join_parts(struct wpk_c_kernel *k, const struct wpk_cuda_definitio
     wpk_c_line(&k->text, "if (ticket[0] != %" PRId64 "u)", k->launch->parts - 1);
     wpk_c_line(&k->text, "    return;");
     wpk_c_line(&k->text, "__threadfence();");
-    wpk_c_open(&k->text);
+    wpk_c_line(&k->text, "{");
     wpk_c_indent(&k->text);
     wpk_c_put(&k->text,
               "const %s *from = (const %s *)parts + ((i32)blockIdx.x %% %" PRId64 " * %" PRId64
@@ -97,6 +96,6 @@ void wpk_cuda_join_parts(struct wpk_c_kernel *k, const struct wpk_cuda_definitio
     wpk_cuda_put_owner(k, d);
     wpk_c_put(&k->text, ");\n");
     take_parts(k, d->stage, dtype, cells, owners);
-    wpk_c_close(&k->text);
+    wpk_c_line(&k->text, "}");
     launch->pending = false;
 }

@@ -103,7 +103,7 @@ static bool print_together(struct wpk_c_kernel *k, const struct wpk_cuda_definit
         return false;
     }
     put_guards(k, d, space);
-    wpk_c_open(&k->text);
+    wpk_c_line(&k->text, "{");
     wpk_cuda_begin_fetch(k, d, axis, space->at);
     for (int lane = 0; lane < WPK_CUDA_VECTOR; lane++) {
         wpk_c_point_begin(k, d->stage, 1, &point);
@@ -121,7 +121,7 @@ static bool print_together(struct wpk_c_kernel *k, const struct wpk_cuda_definit
     }
     wpk_c_put(&k->text, ")");
     wpk_c_end(&k->text);
-    wpk_c_close(&k->text);
+    wpk_c_line(&k->text, "}");
     return true;
 }
 
@@ -144,14 +144,14 @@ void wpk_cuda_print_lanes(struct wpk_c_kernel *k, const struct wpk_cuda_definiti
          * them. */
         struct wpk_form at[WPK_AXES_MAX];
         memcpy(at, inner->at, sizeof(at));
-        wpk_c_open(&k->text);
+        wpk_c_line(&k->text, "{");
         wpk_cuda_begin_fetch(k, d, axis, at);
         for (int lane = 0; lane < WPK_CUDA_VECTOR; lane++) {
             wpk_c_print_point(k, d->stage, d->update, at);
             at[axis].constant++;
         }
         wpk_cuda_end_fetch(k);
-        wpk_c_close(&k->text);
+        wpk_c_line(&k->text, "}");
     } else if (!four || d->update ||
                (!print_move(k, d, axis, inner) && !print_together(k, d, axis, inner))) {
         for (int64_t lane = 0; lane < lanes; lane++) {

@@ -161,7 +161,7 @@ static void exchange(struct wpk_c_kernel *k, const struct wpk_stage *stage, int6
                      int64_t distance)
 {
     for (int64_t i = 0; i < cells; i++) {
-        wpk_c_open(&k->text);
+        wpk_c_line(&k->text, "{");
         struct wpk_c_value before = begin_join(k, stage->output, i);
         struct wpk_c_value other = wpk_c_begin(&k->text, before.dtype, 1);
         wpk_c_put(&k->text, "__shfl_xor_sync(" WARP_ALL ", ");
@@ -169,7 +169,7 @@ static void exchange(struct wpk_c_kernel *k, const struct wpk_stage *stage, int6
         wpk_c_put(&k->text, ", %" PRId64 ")", distance);
         wpk_c_end(&k->text);
         end_join(k, stage, i, &before, &other);
-        wpk_c_close(&k->text);
+        wpk_c_line(&k->text, "}");
     }
 }
 
@@ -198,7 +198,7 @@ static void leave(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d,
         wpk_c_storage_put_cell(k, d->stage->output, i);
         wpk_c_put(&k->text, ";\n");
     }
-    wpk_c_close(&k->text);
+    wpk_c_line(&k->text, "}");
 }
 
 static void take(struct wpk_c_kernel *k, int tensor, const struct wpk_form *at, int64_t cells,
@@ -223,19 +223,18 @@ static void take_in_order(struct wpk_c_kernel *k, const struct wpk_cuda_definiti
     snprintf(name, sizeof(name), "n%d_share", k->text.name_count++);
     int v = wpk_form_variable(&k->forms, name, 1, apart - 1);
     wpk_c_line(&k->text, "for (i32 %s = 1; %s < %" PRId64 "; %s++) {", name, name, apart, name);
-    k->text.depth++;
     struct wpk_form number = wpk_form_atom(v, owners);
     at = wpk_form_add(&k->forms, &at, &number, 1);
     for (int64_t i = 0; i < cells; i++) {
-        wpk_c_open(&k->text);
+        wpk_c_line(&k->text, "{");
         struct wpk_c_value before = begin_join(k, d->stage->output, i);
         struct wpk_c_value other = wpk_c_begin(&k->text, before.dtype, 1);
         put_left(k, d->stage->output, &at, i, owners * apart);
         wpk_c_end(&k->text);
         end_join(k, d->stage, i, &before, &other);
-        wpk_c_close(&k->text);
+        wpk_c_line(&k->text, "}");
     }
-    wpk_c_close(&k->text);
+    wpk_c_line(&k->text, "}");
 }
 
 static void join_warps(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d,
