@@ -113,12 +113,42 @@ wpk_err wpk_graph_add_value(struct wpk_graph *graph, const char *name, int *out)
     return WPK_OK;
 }
 
-wpk_err wpk_graph_add_note(struct wpk_graph *graph, const char *node, const char *why)
+static const char *format_text(struct wpk_graph *graph, const char *format, va_list args)
 {
+    struct wpk_buf text = {0};
+
+    wpk_buf_vprintf(&text, format, args);
+    const char *copy = wpk_buf_status(&text) == WPK_OK
+                           ? wpk_arena_copy_text(&graph->arena, wpk_buf_text(&text))
+                           : NULL;
+    wpk_buf_fini(&text);
+    return copy;
+}
+
+const char *wpk_graph_format(struct wpk_graph *graph, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    const char *text = format_text(graph, format, args);
+    va_end(args);
+    return text;
+}
+
+wpk_err wpk_graph_add_note(struct wpk_graph *graph, const char *node, const char *why, ...)
+{
+    va_list args;
+
+    va_start(args, why);
+    const char *text = format_text(graph, why, args);
+    va_end(args);
+    if (text == NULL) {
+        return WPK_ENOMEM;
+    }
     wpk_err err = grow((void **)&graph->notes, &graph->note_capacity, graph->note_count,
                        sizeof(*graph->notes), WPK_GRAPH_NODES_MAX);
     if (err == WPK_OK) {
-        graph->notes[graph->note_count++] = (struct wpk_graph_note){node, why};
+        graph->notes[graph->note_count++] = (struct wpk_graph_note){node, text};
     }
     return err;
 }

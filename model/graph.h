@@ -168,10 +168,13 @@ WPK_MUST_CHECK wpk_err wpk_graph_add_node(struct wpk_graph *graph,
  *   owns    caller frees the array; NULL: there were none */
 struct wpk_graph_node *wpk_graph_take_nodes(struct wpk_graph *graph, int *count);
 
-/* Append a note.   shape  texts in the graph's arena, or static
+/* A text in the graph's arena, in the manner of printf; NULL: no memory. */
+const char *wpk_graph_format(struct wpk_graph *graph, const char *format, ...) WPK_PRINTF(2, 3);
+
+/* Append a note.   shape  node: in the graph's arena, or static
  *   errors  WPK_ENOSPC, WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_graph_add_note(struct wpk_graph *graph, const char *node,
-                                          const char *why);
+                                          const char *why, ...) WPK_PRINTF(3, 4);
 
 /* The value of this name; -1: none. */
 int wpk_graph_find(const struct wpk_graph *graph, const char *name);

@@ -88,12 +88,9 @@ static wpk_err read_branch(struct wpk_onnx_reader *reader, const struct wpk_grap
     const struct wpk_graph_guard *outer_guard = reader->guard;
     struct wpk_onnx_scope scope = {.caller = node, .outer = reader->scope};
     struct wpk_protobuf graph = {0};
-    struct wpk_buf prefix = {0};
     char where[sizeof(reader->where)];
 
-    wpk_buf_printf(&prefix, "%s/%s", node->name, wanted ? "then" : "else");
-    scope.prefix = wpk_arena_copy_text(&reader->graph->arena, wpk_buf_text(&prefix));
-    wpk_buf_fini(&prefix);
+    scope.prefix = wpk_graph_format(reader->graph, "%s/%s", node->name, wanted ? "then" : "else");
     if (guard == NULL || scope.prefix == NULL) {
         return WPK_ENOMEM;
     }
@@ -239,11 +236,8 @@ wpk_err wpk_onnx_body_read(struct wpk_onnx_reader *reader, const struct wpk_grap
     struct wpk_protobuf graph = {0};
     struct wpk_graph_body *body = WPK_ARENA_NEW(arena, struct wpk_graph_body, 1);
     int first = reader->graph->node_count;
-    struct wpk_buf prefix = {0};
 
-    wpk_buf_printf(&prefix, "%s/body", node->name);
-    scope.prefix = wpk_arena_copy_text(arena, wpk_buf_text(&prefix));
-    wpk_buf_fini(&prefix);
+    scope.prefix = wpk_graph_format(reader->graph, "%s/body", node->name);
     wpk_err err = body != NULL && scope.prefix != NULL ? wpk_onnx_count_call(reader) : WPK_ENOMEM;
     err = err == WPK_OK ? find_branch(reader, message, "body", &graph) : err;
     if (err != WPK_OK) {

@@ -226,17 +226,9 @@ wpk_err wpk_onnx_count_call(struct wpk_onnx_reader *reader)
 
 const char *wpk_onnx_scoped_name(const struct wpk_onnx_reader *reader, const char *name)
 {
-    struct wpk_buf scoped = {0};
-
-    if (reader->scope == NULL || name[0] == '\0') {
-        return name;
-    }
-    wpk_buf_printf(&scoped, "%s/%s", reader->scope->prefix, name);
-    const char *copy = wpk_buf_status(&scoped) == WPK_OK
-                           ? wpk_arena_copy_text(&reader->graph->arena, wpk_buf_text(&scoped))
-                           : NULL;
-    wpk_buf_fini(&scoped);
-    return copy;
+    return reader->scope == NULL || name[0] == '\0'
+               ? name
+               : wpk_graph_format(reader->graph, "%s/%s", reader->scope->prefix, name);
 }
 
 bool wpk_onnx_scoped_attribute(const struct wpk_onnx_reader *reader, const char *reference,

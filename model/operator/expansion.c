@@ -5,7 +5,6 @@
 #include "model/operator/operator.h"
 #include "schema/convert.h"
 
-#include <stdio.h>
 #include <string.h>
 
 wpk_err wpk_expansion_refuse(const struct wpk_expansion *e, const char *why)
@@ -142,8 +141,6 @@ int64_t wpk_expansion_product(const int64_t *extent, int count)
 
 /* ---- nodes */
 
-enum { NAME_SIZE = 160 };
-
 static void *check(struct wpk_compose *c, void *memory)
 {
     c->err = memory == NULL && c->err == WPK_OK ? WPK_ENOMEM : c->err;
@@ -152,11 +149,10 @@ static void *check(struct wpk_compose *c, void *memory)
 
 const char *wpk_compose_name(struct wpk_compose *c, const char *part)
 {
-    char name[NAME_SIZE];
+    const char *name = wpk_graph_format(c->graph, "%.120s.%s", c->name, part);
 
-    snprintf(name, sizeof(name), "%.120s.%s", c->name, part);
-    const char *copy = check(c, wpk_arena_copy_text(&c->graph->arena, name));
-    return copy != NULL ? copy : "";
+    c->err = name == NULL && c->err == WPK_OK ? WPK_ENOMEM : c->err;
+    return name != NULL ? name : "";
 }
 
 /* ---- attributes */

@@ -359,16 +359,11 @@ static wpk_err become_add(struct absorption *a, int node)
 /* `into`: -1: the node is x itself. */
 static wpk_err note(struct absorption *a, int node, int into)
 {
-    struct wpk_buf why = {0};
+    const char *name = a->graph->nodes[node].name;
 
-    if (into < 0) {
-        return wpk_graph_add_note(a->graph, a->graph->nodes[node].name, "changes no element");
-    }
-    wpk_buf_printf(&why, "folded into the weights of %s", a->graph->nodes[into].name);
-    const char *text = wpk_arena_copy_text(&a->graph->arena, wpk_buf_text(&why));
-    wpk_buf_fini(&why);
-    return text != NULL ? wpk_graph_add_note(a->graph, a->graph->nodes[node].name, text)
-                        : WPK_ENOMEM;
+    return into < 0 ? wpk_graph_add_note(a->graph, name, "changes no element")
+                    : wpk_graph_add_note(a->graph, name, "folded into the weights of %s",
+                                         a->graph->nodes[into].name);
 }
 
 static wpk_err absorb(struct absorption *a, int node)

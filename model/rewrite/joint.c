@@ -102,17 +102,6 @@ static wpk_err make_node(struct wpk_joint *m, const struct wpk_joint_level *leve
     return err == WPK_OK && out->name == NULL ? WPK_ENOMEM : err;
 }
 
-static wpk_err note(struct wpk_joint *m, int node, const char *into)
-{
-    struct wpk_buf why = {0};
-
-    wpk_buf_printf(&why, "computed as one: %s", into);
-    const char *text = wpk_arena_copy_text(&m->graph->arena, wpk_buf_text(&why));
-    wpk_buf_fini(&why);
-    return text != NULL ? wpk_graph_add_note(m->graph, m->graph->nodes[node].name, text)
-                        : WPK_ENOMEM;
-}
-
 /* The level of which the node is a member, and whether it is the first in the graph; -1: none. */
 static int find_level(const struct wpk_joint *m, int node, bool *is_first)
 {
@@ -171,7 +160,8 @@ wpk_err wpk_joint_apply(struct wpk_joint *m)
         err = make_node(m, &m->levels[l], before, &joint[l]);
         before = err == WPK_OK ? joint[l].outputs[0] : -1;
         for (int j = 0; err == WPK_OK && j < m->member_count; j++) {
-            err = note(m, m->levels[l].nodes[j], joint[l].name);
+            const char *name = m->graph->nodes[m->levels[l].nodes[j]].name;
+            err = wpk_graph_add_note(m->graph, name, "computed as one: %s", joint[l].name);
         }
     }
     if (err == WPK_OK) {

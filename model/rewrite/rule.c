@@ -345,15 +345,11 @@ static wpk_err compare(const struct attempt *a)
 
 static wpk_err note(const struct attempt *a)
 {
-    struct wpk_buf why = {0};
     wpk_err err = WPK_OK;
 
-    wpk_buf_printf(&why, "%s: %s is %s", a->rule->name, a->rule->from, a->rule->to);
-    const char *text = wpk_arena_copy_text(&a->graph->arena, wpk_buf_text(&why));
-    wpk_buf_fini(&why);
     for (int i = 0; err == WPK_OK && i < a->node_count; i++) {
-        err = text != NULL ? wpk_graph_add_note(a->graph, a->graph->nodes[a->nodes[i]].name, text)
-                           : WPK_ENOMEM;
+        err = wpk_graph_add_note(a->graph, a->graph->nodes[a->nodes[i]].name, "%s: %s is %s",
+                                 a->rule->name, a->rule->from, a->rule->to);
     }
     return err;
 }
