@@ -34,8 +34,10 @@ static wpk_err parse(const struct wpk_printer *printer, struct wpk_lowered *out)
     int count = 0;
 
     for (int i = 0; i < printer->node->input_count; i++) {
-        if (printer->used[i]) {
-            snprintf(names[i], sizeof(names[i]), "X%.0d", i);
+        char load[sizeof(names[i]) + 1];
+        snprintf(names[i], sizeof(names[i]), "X%.0d", i);
+        snprintf(load, sizeof(load), "%s[", names[i]);
+        if (strstr(wpk_buf_text(&out->text), load) != NULL) {
             declare(names[i], printer->input[i], &declarations[count]);
             out->operand[count++] = printer->node->inputs[i];
         }

@@ -152,12 +152,11 @@ static void print_tensor(struct wpk_printer *printer, const struct attention *a,
                          const char *batch, const char *head, const char *row, int64_t size,
                          const char *element)
 {
-    wpk_printer_operand(printer, input);
     if (a->is_flat) {
-        wpk_buf_printf(printer->text, "[%s,%s,%lld*(%s)+%s]", batch, row, (long long)size, head,
-                       element);
+        wpk_buf_printf(printer->text, "X%.0d[%s,%s,%lld*(%s)+%s]", input, batch, row,
+                       (long long)size, head, element);
     } else {
-        wpk_buf_printf(printer->text, "[%s,%s,%s,%s]", batch, head, row, element);
+        wpk_buf_printf(printer->text, "X%.0d[%s,%s,%s,%s]", input, batch, head, row, element);
     }
 }
 
@@ -172,9 +171,8 @@ static void print_cached(struct wpk_printer *printer, const struct attention *a,
         print_tensor(printer, a, input, batch, head, row, size, element);
         return;
     }
-    wpk_buf_printf(printer->text, "select(%s < %lld, ", row, (long long)a->past);
-    wpk_printer_operand(printer, input == KEY ? PAST_KEY : PAST_VALUE);
-    wpk_buf_printf(printer->text, "[%s,%s,%s+0,%s], ", batch, head, row, element);
+    wpk_buf_printf(printer->text, "select(%s < %lld, X%d[%s,%s,%s+0,%s], ", row, (long long)a->past,
+                   input == KEY ? PAST_KEY : PAST_VALUE, batch, head, row, element);
     wpk_buf_printf(&behind, "%s-%lld", row, (long long)a->past);
     print_tensor(printer, a, input, batch, head, wpk_buf_text(&behind), size, element);
     wpk_buf_append_text(printer->text, ")");
@@ -228,11 +226,10 @@ static void print_mask(struct wpk_printer *printer, const struct attention *a)
     static const char *const names[] = {"b", "h", "i", "j"};
     const struct wpk_graph_value *mask = printer->input[MASK];
 
-    wpk_printer_operand(printer, MASK);
     for (int d = 0; d < mask->rank; d++) {
         int axis = 4 - mask->rank + d;
         bool is_one = mask->extent[d] == 1 && axis < 3;
-        wpk_buf_printf(printer->text, "%s%s", d > 0 ? "," : "[", is_one ? "0" : names[axis]);
+        wpk_buf_printf(printer->text, "%s%s", d > 0 ? "," : "X3[", is_one ? "0" : names[axis]);
         if (axis == 3 && mask->extent[d] != a->keys) {
             wpk_buf_append_text(printer->text, "+0");
         }
@@ -246,9 +243,7 @@ static void print_limit(struct wpk_printer *printer, const struct attention *a, 
 {
     wpk_buf_printf(printer->text, " && j %s i + %lld", compare, (long long)(a->past + more));
     if (printer->input[LENGTHS] != NULL) {
-        wpk_buf_append_text(printer->text, " + (");
-        wpk_printer_operand(printer, LENGTHS);
-        wpk_buf_printf(printer->text, "[b] - %lld)", (long long)a->queries);
+        wpk_buf_printf(printer->text, " + (X6[b] - %lld)", (long long)a->queries);
     }
 }
 
@@ -275,9 +270,7 @@ static void print_masked(struct wpk_printer *printer, const struct attention *a)
         print_limit(printer, a, "<=", right);
     }
     if (printer->input[LENGTHS] != NULL) {
-        wpk_buf_append_text(printer->text, " && j < ");
-        wpk_printer_operand(printer, LENGTHS);
-        wpk_buf_append_text(printer->text, "[b]");
+        wpk_buf_append_text(printer->text, " && j < X6[b]");
     }
     if (mask != NULL && mask->dtype == WPK_BOOL) {
         wpk_buf_append_text(printer->text, " && ");

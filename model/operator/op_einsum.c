@@ -169,8 +169,7 @@ static void print_operand(struct wpk_printer *printer, const struct einsum *e, i
 {
     const struct term *term = &e->term[input];
 
-    wpk_printer_operand(printer, input);
-    wpk_buf_append_text(printer->text, "[");
+    wpk_buf_printf(printer->text, "X%.0d[", input);
     for (int d = 0; d < term->rank; d++) {
         int place = find_label(&e->result, term->label[d]);
         wpk_buf_append_text(printer->text, d > 0 ? "," : "");

@@ -32,8 +32,7 @@ wpk_err wpk_infer_group(const struct wpk_inference *in)
 /* "X[d0,4*d1+c,r2,r3]": the elements of a group, named by the axes a and g. */
 static void print_element(struct wpk_printer *printer, long long channels)
 {
-    wpk_printer_operand(printer, 0);
-    wpk_buf_printf(printer->text, "[a,%lld*g+c", channels);
+    wpk_buf_printf(printer->text, "X[a,%lld*g+c", channels);
     for (int d = 2; d < printer->out->rank; d++) {
         wpk_buf_printf(printer->text, ",r%d", d);
     }
@@ -58,12 +57,7 @@ static void print_parameter(struct wpk_printer *printer, int input, long long ch
 {
     bool is_channel = printer->input[input]->extent[0] == printer->out->extent[1];
 
-    wpk_printer_operand(printer, input);
-    if (is_channel) {
-        wpk_buf_append_text(printer->text, "[d1]");
-    } else {
-        wpk_buf_printf(printer->text, "[d1/%lld]", channels);
-    }
+    wpk_buf_printf(printer->text, is_channel ? "X%d[d1]" : "X%d[d1/%lld]", input, channels);
 }
 
 static void print_group_norm(struct wpk_printer *printer)
@@ -75,8 +69,7 @@ static void print_group_norm(struct wpk_printer *printer)
     for (int d = 2; d < printer->out->rank; d++) {
         count *= (long long)printer->out->extent[d];
     }
-    wpk_buf_append_text(printer->text, "(");
-    wpk_printer_operand(printer, 0);
+    wpk_buf_append_text(printer->text, "(X");
     wpk_printer_axes(printer);
     wpk_buf_printf(printer->text, " - M[d0,d1/%lld]) / sqrt(V[d0,d1/%lld] + ", channels, channels);
     wpk_printer_number(printer, wpk_graph_real(printer->node, "epsilon", 1e-5));
@@ -101,7 +94,7 @@ static void print_lrn(struct wpk_printer *printer)
 {
     long long size = (long long)wpk_graph_int(printer->node, "size", 1);
 
-    wpk_printer_operand(printer, 0);
+    wpk_buf_append_text(printer->text, "X");
     wpk_printer_axes(printer);
     wpk_buf_append_text(printer->text, " / pow(");
     wpk_printer_number(printer, wpk_graph_real(printer->node, "bias", 1));
@@ -109,9 +102,7 @@ static void print_lrn(struct wpk_printer *printer)
     wpk_printer_number(printer, wpk_graph_real(printer->node, "alpha", 1e-4));
     wpk_buf_printf(printer->text, " / %lld * (sum(r:%lld) ", size, size);
     for (int i = 0; i < 2; i++) {
-        wpk_buf_append_text(printer->text, i > 0 ? " * " : "");
-        wpk_printer_operand(printer, 0);
-        wpk_buf_printf(printer->text, "[d0,d1+r-%lld", (size - 1) / 2);
+        wpk_buf_printf(printer->text, "%sX[d0,d1+r-%lld", i > 0 ? " * " : "", (size - 1) / 2);
         for (int d = 2; d < printer->out->rank; d++) {
             wpk_buf_printf(printer->text, ",d%d", d);
         }

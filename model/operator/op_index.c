@@ -233,18 +233,12 @@ wpk_err wpk_infer_indexed(const struct wpk_inference *in)
 
 /* ---- equations */
 
-/* An index, which counts from the end of `extent` elements if negative. `place` is "[d0,r1]". */
-static void print_wrapped(struct wpk_printer *printer, int input, const char *place, int64_t extent)
+/* An index of input 0 at `place`, "[d0,r1]": a negative one counts from the end of `extent`
+ * elements. */
+static void print_wrapped(struct wpk_printer *printer, const char *place, int64_t extent)
 {
-    struct wpk_buf *text = printer->text;
-
-    wpk_buf_append_text(text, "select(");
-    wpk_printer_operand(printer, input);
-    wpk_buf_printf(text, "%s < 0, ", place);
-    wpk_printer_operand(printer, input);
-    wpk_buf_printf(text, "%s + %lld, ", place, (long long)extent);
-    wpk_printer_operand(printer, input);
-    wpk_buf_printf(text, "%s)", place);
+    wpk_buf_printf(printer->text, "select(X%s < 0, X%s + %lld, X%s)", place, place,
+                   (long long)extent, place);
 }
 
 /* Append "d0"; "d0+0" where the axis has another extent than the tensor. */
@@ -278,12 +272,7 @@ static bool find_progression(const struct wpk_graph_value *indices, int64_t exte
 /* Append an index that is data, of an axis of `extent` elements; an axis of one has only 0. */
 static void print_data(struct wpk_printer *printer, const char *place, int64_t extent)
 {
-    if (extent == 1) {
-        wpk_buf_append_text(printer->text, "0");
-        return;
-    }
-    wpk_printer_operand(printer, INDICES);
-    wpk_buf_append_text(printer->text, place);
+    wpk_buf_printf(printer->text, extent == 1 ? "0" : "X1%s", place);
 }
 
 /* Gather and GatherElements: one axis is named. */
@@ -310,10 +299,9 @@ static wpk_err print_gather(struct wpk_printer *printer)
     }
     wpk_buf_append_text(&place, "]");
     wpk_printer_output(printer);
-    wpk_printer_operand(printer, DATA);
     for (int d = 0; d < x->rank; d++) {
         int from = is_elements || d < axis ? d : d + indices->rank - 1;
-        wpk_buf_append_text(text, d > 0 ? "," : "[");
+        wpk_buf_append_text(text, d > 0 ? "," : "X[");
         if (d != axis) {
             bool is_whole = printer->out->extent[from] == x->extent[d];
             wpk_buf_printf(text, "d%d%s", from, is_whole ? "" : "+0");
@@ -340,10 +328,9 @@ static wpk_err print_gather_nd(struct wpk_printer *printer)
     int named = (int)indices->extent[lead];
 
     wpk_printer_output(printer);
-    wpk_printer_operand(printer, DATA);
     for (int d = 0; d < x->rank; d++) {
         struct wpk_buf place = {0};
-        wpk_buf_append_text(text, d > 0 ? "," : "[");
+        wpk_buf_append_text(text, d > 0 ? "," : "X[");
         if (d >= batch && d < batch + named) {
             wpk_buf_append_text(&place, "[");
             for (int i = 0; i < lead; i++) {
@@ -384,12 +371,8 @@ static wpk_err print_one_hot(struct wpk_printer *printer)
     wpk_buf_append_text(&place, "]");
     wpk_printer_output(printer);
     wpk_buf_append_text(printer->text, "select(");
-    print_wrapped(printer, HOT_INDICES, wpk_buf_text(&place), depth);
-    wpk_buf_printf(printer->text, " == d%d, ", axis);
-    wpk_printer_operand(printer, VALUES);
-    wpk_buf_append_text(printer->text, "[1], ");
-    wpk_printer_operand(printer, VALUES);
-    wpk_buf_append_text(printer->text, "[0])");
+    print_wrapped(printer, wpk_buf_text(&place), depth);
+    wpk_buf_printf(printer->text, " == d%d, X2[1], X2[0])", axis);
     wpk_buf_fini(&place);
     return WPK_OK;
 }

@@ -45,15 +45,12 @@ wpk_err wpk_infer_loss(const struct wpk_inference *in)
     return WPK_OK;
 }
 
-/* "[d0,c,d1]", or "[d0,d1]" without a class. */
-static void print_place(const struct wpk_printer *printer, const char *class)
+/* Append the text before a place, and "[d0,c,d1]", or "[d0,d1]" without a class. */
+static void print_place(const struct wpk_printer *printer, const char *before, const char *class)
 {
     int rank = printer->input[LABELS]->rank;
 
-    wpk_buf_append_text(printer->text, "[d0");
-    if (class[0] != '\0') {
-        wpk_buf_printf(printer->text, ",%s", class);
-    }
+    wpk_buf_printf(printer->text, class[0] != '\0' ? "%s[d0,%s" : "%s[d0%s", before, class);
     for (int d = 1; d < rank; d++) {
         wpk_buf_printf(printer->text, ",d%d", d);
     }
@@ -65,24 +62,16 @@ static void print_softmax(struct wpk_printer *printer, const char *class)
 {
     long long classes = (long long)printer->input[SCORES]->extent[1];
 
-    wpk_printer_operand(printer, SCORES);
-    print_place(printer, class);
-    wpk_buf_append_text(printer->text, " - M");
-    print_place(printer, "");
-    wpk_buf_append_text(printer->text, " - log(Z");
-    print_place(printer, "");
-    wpk_buf_append_text(printer->text, ") where M");
-    print_place(printer, "");
+    print_place(printer, "X", class);
+    print_place(printer, " - M", "");
+    print_place(printer, " - log(Z", "");
+    print_place(printer, ") where M", "");
     wpk_buf_printf(printer->text, " = max(b:%lld) ", classes);
-    wpk_printer_operand(printer, SCORES);
-    print_place(printer, "b");
-    wpk_buf_append_text(printer->text, "; Z");
-    print_place(printer, "");
-    wpk_buf_printf(printer->text, " = sum(b:%lld) exp(", classes);
-    wpk_printer_operand(printer, SCORES);
-    print_place(printer, "b");
-    wpk_buf_append_text(printer->text, " - M");
-    print_place(printer, "");
+    print_place(printer, "X", "b");
+    print_place(printer, "; Z", "");
+    wpk_buf_printf(printer->text, " = sum(b:%lld) ", classes);
+    print_place(printer, "exp(X", "b");
+    print_place(printer, " - M", "");
     wpk_buf_append_text(printer->text, ")");
 }
 
@@ -99,24 +88,18 @@ static void print_chosen(struct wpk_printer *printer, bool all, bool with_scores
         wpk_buf_printf(printer->text, "d%d:%lld,", d, (long long)labels->extent[d]);
     }
     wpk_buf_printf(printer->text, "c:%lld) select(", (long long)printer->input[SCORES]->extent[1]);
-    wpk_printer_operand(printer, LABELS);
-    print_place(printer, "");
+    print_place(printer, "X1", "");
     wpk_buf_append_text(printer->text, " == c");
     if (ignored != NULL) {
         wpk_buf_printf(printer->text, " && c != %lld", (long long)ignored->integer);
     }
     wpk_buf_append_text(printer->text, ", ");
-    if (with_scores && is_softmax(printer->op)) {
-        wpk_buf_append_text(printer->text, "P");
-        print_place(printer, "c");
-    } else if (with_scores) {
-        wpk_printer_operand(printer, SCORES);
-        print_place(printer, "c");
+    if (with_scores) {
+        print_place(printer, is_softmax(printer->op) ? "P" : "X", "c");
     }
     wpk_buf_append_text(printer->text, with_scores && has_weights ? " * " : "");
     if (has_weights) {
-        wpk_printer_operand(printer, WEIGHTS);
-        wpk_buf_append_text(printer->text, "[c]");
+        wpk_buf_append_text(printer->text, "X2[c]");
     } else if (!with_scores) {
         wpk_buf_printf(printer->text, "%s(1)", wpk_dtype_name(printer->out->dtype));
     }
@@ -128,8 +111,7 @@ wpk_err wpk_print_loss(struct wpk_printer *printer)
     const char *reduction = reduction_of(printer->node);
 
     if (printer->node->part == 1) {
-        wpk_buf_append_text(printer->text, "Y");
-        print_place(printer, "c");
+        print_place(printer, "Y", "c");
         wpk_buf_append_text(printer->text, " = ");
         print_softmax(printer, "c");
         return WPK_OK;
@@ -143,8 +125,7 @@ wpk_err wpk_print_loss(struct wpk_printer *printer)
         print_chosen(printer, true, false);
     }
     if (is_softmax(printer->op)) {
-        wpk_buf_append_text(printer->text, " where P");
-        print_place(printer, "c");
+        print_place(printer, " where P", "c");
         wpk_buf_append_text(printer->text, " = ");
         print_softmax(printer, "c");
     }

@@ -99,12 +99,11 @@ static void print_depth_to_space(struct wpk_printer *printer)
     long long block = (long long)wpk_graph_int(printer->node, "blocksize", 0);
     long long channels = (long long)printer->out->extent[1];
 
-    wpk_printer_operand(printer, 0);
     if (is_columns_first(printer)) {
-        wpk_buf_printf(printer->text, "[d0,%lld*d1+%lld*(d2%%%lld)+d3%%%lld", block * block, block,
+        wpk_buf_printf(printer->text, "X[d0,%lld*d1+%lld*(d2%%%lld)+d3%%%lld", block * block, block,
                        block, block);
     } else {
-        wpk_buf_printf(printer->text, "[d0,d1+%lld*(d2%%%lld)+%lld*(d3%%%lld)", block * channels,
+        wpk_buf_printf(printer->text, "X[d0,d1+%lld*(d2%%%lld)+%lld*(d3%%%lld)", block * channels,
                        block, channels, block);
     }
     wpk_buf_printf(printer->text, ",d2/%lld,d3/%lld]", block, block);
@@ -116,12 +115,11 @@ static void print_space_to_depth(struct wpk_printer *printer)
     long long channels = (long long)printer->input[0]->extent[1];
     long long area = block * block;
 
-    wpk_printer_operand(printer, 0);
     if (is_columns_first(printer)) {
-        wpk_buf_printf(printer->text, "[d0,d1/%lld,%lld*d2+d1%%%lld/%lld,%lld*d3+d1%%%lld]", area,
+        wpk_buf_printf(printer->text, "X[d0,d1/%lld,%lld*d2+d1%%%lld/%lld,%lld*d3+d1%%%lld]", area,
                        block, area, block, block, block);
     } else {
-        wpk_buf_printf(printer->text, "[d0,d1%%%lld,%lld*d2+d1/%lld,%lld*d3+d1/%lld%%%lld]",
+        wpk_buf_printf(printer->text, "X[d0,d1%%%lld,%lld*d2+d1/%lld,%lld*d3+d1/%lld%%%lld]",
                        channels, block, channels * block, block, channels, block);
     }
 }
@@ -130,10 +128,8 @@ static void print_tile(struct wpk_printer *printer)
 {
     const struct wpk_graph_value *x = printer->input[0];
 
-    wpk_printer_operand(printer, 0);
-    wpk_buf_append_text(printer->text, "[");
     for (int d = 0; d < x->rank; d++) {
-        wpk_buf_printf(printer->text, "%sd%d", d > 0 ? "," : "", d);
+        wpk_buf_printf(printer->text, "%sd%d", d > 0 ? "," : "X[", d);
         if (printer->out->extent[d] != x->extent[d]) {
             wpk_buf_printf(printer->text, "%%%lld", (long long)x->extent[d]);
         }
@@ -145,11 +141,9 @@ static void print_center(struct wpk_printer *printer)
 {
     const struct wpk_graph_value *x = printer->input[0];
 
-    wpk_printer_operand(printer, 0);
-    wpk_buf_append_text(printer->text, "[");
     for (int d = 0; d < x->rank; d++) {
         long long more = (long long)(printer->out->extent[d] - x->extent[d]);
-        wpk_buf_printf(printer->text, "%sd%d", d > 0 ? "," : "", d);
+        wpk_buf_printf(printer->text, "%sd%d", d > 0 ? "," : "X[", d);
         if (more != 0) {
             wpk_buf_printf(printer->text, more > 0 ? "-%lld" : "+%lld",
                            more > 0 ? more / 2 : -more / 2);
@@ -286,9 +280,8 @@ static void print_from(struct border *border, int axis)
     struct wpk_printer *printer = border->printer;
 
     if (axis == printer->out->rank) {
-        wpk_printer_operand(printer, 0);
         for (int d = 0; d < axis; d++) {
-            wpk_buf_printf(printer->text, "%s%s", d > 0 ? "," : "[", border->index[d]);
+            wpk_buf_printf(printer->text, "%s%s", d > 0 ? "," : "X[", border->index[d]);
         }
         wpk_buf_append_text(printer->text, "]");
         return;

@@ -471,12 +471,10 @@ static void print_product(struct wpk_printer *printer)
     wpk_buf_append_text(text, before[0] == ',' ? ") " : "");
     for (int d = 0; d < x->rank; d++) {
         if (printer->input[d + 1] != NULL) {
-            wpk_printer_operand(printer, d + 1);
-            wpk_buf_printf(text, "[d%d,k%d] * ", d, d);
+            wpk_buf_printf(text, "X%d[d%d,k%d] * ", d + 1, d, d);
         }
     }
-    wpk_buf_append_text(text, is_moved ? "(" : "");
-    wpk_printer_operand(printer, 0);
+    wpk_buf_append_text(text, is_moved ? "(X" : "X");
     for (int d = 0; d < x->rank; d++) {
         wpk_buf_printf(text, "%s%c%d", d > 0 ? "," : "[", printer->input[d + 1] != NULL ? 'k' : 'd',
                        d);
@@ -498,10 +496,9 @@ wpk_err wpk_print_resize(struct wpk_printer *printer)
         print_product(printer);
         return WPK_OK;
     }
-    wpk_printer_operand(printer, 0);
     for (int d = 0; d < x->rank; d++) {
         int64_t factor = printer->out->extent[d] / x->extent[d];
-        wpk_buf_printf(printer->text, "%sd%d", d > 0 ? "," : "[", d);
+        wpk_buf_printf(printer->text, "%sd%d", d > 0 ? "," : "X[", d);
         if (factor > 1) {
             wpk_buf_printf(printer->text, "/%lld", (long long)factor);
         }

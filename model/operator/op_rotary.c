@@ -69,9 +69,8 @@ wpk_err wpk_infer_rotary(const struct wpk_inference *in)
 /* "X[d0,d1,d2,d3+4]" */
 static void print_shifted(struct wpk_printer *printer, const char *shift)
 {
-    wpk_printer_operand(printer, DATA);
     for (int d = 0; d < printer->out->rank; d++) {
-        wpk_buf_printf(printer->text, "%sd%d", d > 0 ? "," : "[", d);
+        wpk_buf_printf(printer->text, "%sd%d", d > 0 ? "," : "X[", d);
     }
     wpk_buf_printf(printer->text, "%s]", shift);
 }
@@ -79,12 +78,10 @@ static void print_shifted(struct wpk_printer *printer, const char *shift)
 /* The cosine or sine of the output's row; `name` is the stage that chooses it by its position. */
 static void print_angle(struct wpk_printer *printer, int input, const char *name, const char *pair)
 {
-    if (printer->input[POSITIONS] != NULL) {
-        wpk_buf_append_text(printer->text, name);
-    } else {
-        wpk_printer_operand(printer, input);
-    }
-    wpk_buf_printf(printer->text, "[d0,d%d,%s]", printer->out->rank == 4 ? 2 : 1, pair);
+    const char *table = input == COSINES ? "X1" : "X2";
+
+    wpk_buf_printf(printer->text, "%s[d0,d%d,%s]", printer->input[POSITIONS] != NULL ? name : table,
+                   printer->out->rank == 4 ? 2 : 1, pair);
 }
 
 /* "; C[b:2,s:3,j:4] = sum(p:50) select(X3[b,s] == p, X1[p,j], 0)" */
@@ -94,10 +91,7 @@ static void print_choice(struct wpk_printer *printer, const struct rotary *r, in
     wpk_buf_printf(printer->text, "; %s[b:%lld,s:%lld,j:%lld] = sum(p:%lld) select(", name,
                    (long long)r->batch, (long long)r->rows, (long long)(r->turned / 2),
                    (long long)printer->input[input]->extent[0]);
-    wpk_printer_operand(printer, POSITIONS);
-    wpk_buf_append_text(printer->text, "[b,s] == p, ");
-    wpk_printer_operand(printer, input);
-    wpk_buf_append_text(printer->text, "[p,j], 0)");
+    wpk_buf_printf(printer->text, "X3[b,s] == p, X%d[p,j], 0)", input);
 }
 
 wpk_err wpk_print_rotary(struct wpk_printer *printer)

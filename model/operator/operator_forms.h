@@ -87,7 +87,8 @@ WPK_MUST_CHECK wpk_err wpk_print_pool(struct wpk_printer *printer);
 wpk_err wpk_print_matmul(struct wpk_printer *printer);
 wpk_err wpk_print_gemm(struct wpk_printer *printer);
 
-/* The printer of a node's equation. Output axis a is named d<a>, a reduction axis r<a>. */
+/* The printer of a node's equation. Inputs are named X, X1, ..., output axis a d<a>, a reduction
+ * axis r<a>. */
 
 struct wpk_printer {
     const struct wpk_graph *graph;
@@ -95,13 +96,10 @@ struct wpk_printer {
     const struct wpk_operator *op;
     const struct wpk_graph_value *out;
     const struct wpk_graph_value *input[WPK_OPERATOR_INPUTS_MAX]; /* NULL: left out */
-    bool used[WPK_OPERATOR_INPUTS_MAX]; /* the equation loads this input */
     struct wpk_buf *text;
     struct wpk_diag *diag;
 };
 
-/* Append "X", "X1", ... and note that the equation loads it. */
-void wpk_printer_operand(struct wpk_printer *printer, int input);
 /* Append the beginning of a factor, "X", or "i32(X" of a narrow integer whose product is summed in
  * i32; and what comes behind the factor's indices. */
 void wpk_printer_factor(struct wpk_printer *printer, int input);

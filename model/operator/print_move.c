@@ -98,13 +98,12 @@ wpk_err wpk_print_reshape(struct wpk_printer *printer)
         print_group(x, out, &from, &to, index);
     }
     wpk_printer_output(printer);
-    wpk_printer_operand(printer, 0);
     for (int d = 0; d < x->rank; d++) {
-        wpk_buf_printf(printer->text, "%s%s", d > 0 ? "," : "[",
+        wpk_buf_printf(printer->text, "%s%s", d > 0 ? "," : "X[",
                        index[d].size > 0 ? wpk_buf_text(&index[d]) : "0");
         wpk_buf_fini(&index[d]);
     }
-    wpk_buf_append_text(printer->text, x->rank > 0 ? "]" : "[]");
+    wpk_buf_append_text(printer->text, x->rank > 0 ? "]" : "X[]");
     return WPK_OK;
 }
 
@@ -124,8 +123,7 @@ wpk_err wpk_print_transpose(struct wpk_printer *printer)
         axis_of[order[d]] = d;
     }
     wpk_printer_output(printer);
-    wpk_printer_operand(printer, 0);
-    wpk_buf_append_text(printer->text, "[");
+    wpk_buf_append_text(printer->text, "X[");
     for (int d = 0; d < rank; d++) {
         wpk_buf_printf(printer->text, "%sd%d", d > 0 ? "," : "", axis_of[d]);
     }
@@ -135,7 +133,7 @@ wpk_err wpk_print_transpose(struct wpk_printer *printer)
 
 static void print_part(struct wpk_printer *printer, int input, int axis, int64_t begin)
 {
-    wpk_printer_operand(printer, input);
+    wpk_buf_printf(printer->text, "X%.0d", input);
     for (int d = 0; d < printer->out->rank; d++) {
         wpk_buf_printf(printer->text, "%sd%d", d > 0 ? "," : "[", d);
         if (d == axis) {
@@ -181,9 +179,8 @@ wpk_err wpk_print_slice(struct wpk_printer *printer)
         return err;
     }
     wpk_printer_output(printer);
-    wpk_printer_operand(printer, 0);
     for (int d = 0; d < printer->out->rank; d++) {
-        wpk_buf_append_text(printer->text, d > 0 ? "," : "[");
+        wpk_buf_append_text(printer->text, d > 0 ? "," : "X[");
         if (slice.start[d] > 0) {
             wpk_buf_printf(printer->text, "%lld", (long long)slice.start[d]);
         }
@@ -226,10 +223,9 @@ wpk_err wpk_print_pad(struct wpk_printer *printer)
         return err;
     }
     wpk_printer_output(printer);
-    wpk_printer_operand(printer, 0);
     for (int d = 0; d < printer->out->rank; d++) {
         bool is_whole = before[d] == 0 && after[d] == 0;
-        wpk_buf_printf(printer->text, "%sd%d", d > 0 ? "," : "[", d);
+        wpk_buf_printf(printer->text, "%sd%d", d > 0 ? "," : "X[", d);
         if (!is_whole) {
             wpk_buf_printf(printer->text, before[d] < 0 ? "+%lld" : "-%lld",
                            (long long)(before[d] < 0 ? -before[d] : before[d]));

@@ -247,7 +247,7 @@ static size_t fill_place(struct filling *f, const char *text)
         return size + 4;
     }
     if (operand >= 0) {
-        wpk_printer_operand(f->printer, operand);
+        wpk_buf_printf(out, "X%.0d", operand);
         f->is_operand = true;
         return size;
     }
@@ -333,9 +333,8 @@ static wpk_err print_limit(struct wpk_printer *printer, const char *name, int in
         wpk_printer_constant(printer, value);
         return WPK_OK;
     }
-    wpk_printer_operand(printer,
-                        input); /* computed, or a NaN, which is no number of the notation */
-    wpk_buf_append_text(printer->text, "[");
+    /* It is computed, or a NaN, which is no number of the notation. */
+    wpk_buf_printf(printer->text, "X%.0d[", input);
     for (int d = 0; d < value->rank; d++) {
         wpk_buf_append_text(printer->text, d > 0 ? ",0" : "0");
     }
@@ -406,14 +405,7 @@ wpk_err wpk_print_variadic(struct wpk_printer *printer)
 /* The attribute is the equation; it reads an input by its name and '['. */
 wpk_err wpk_print_equation(struct wpk_printer *printer)
 {
-    const char *text = wpk_graph_text(printer->node, "text", "");
-    char name[8];
-
-    for (int i = 0; i < printer->node->input_count; i++) {
-        snprintf(name, sizeof(name), i > 0 ? "X%d[" : "X[", i);
-        printer->used[i] = strstr(text, name) != NULL;
-    }
-    wpk_buf_append_text(printer->text, text);
+    wpk_buf_append_text(printer->text, wpk_graph_text(printer->node, "text", ""));
     return WPK_OK;
 }
 

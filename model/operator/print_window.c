@@ -66,6 +66,11 @@ static void print_channel(struct wpk_buf *text, int64_t group, int64_t filters, 
     }
 }
 
+static void print_bias(struct wpk_printer *printer)
+{
+    wpk_buf_append_text(printer->text, printer->input[2] != NULL ? " + X2[d1]" : "");
+}
+
 wpk_err wpk_print_conv(struct wpk_printer *printer)
 {
     const struct wpk_graph_value *weights = printer->input[1];
@@ -109,11 +114,7 @@ wpk_err wpk_print_conv(struct wpk_printer *printer)
     }
     wpk_buf_append_text(text, "]");
     wpk_printer_end_factor(printer, 1);
-    if (printer->input[2] != NULL) {
-        wpk_buf_append_text(text, " + ");
-        wpk_printer_operand(printer, 2);
-        wpk_buf_append_text(text, "[d1]");
-    }
+    print_bias(printer);
     return WPK_OK;
 }
 
@@ -132,18 +133,24 @@ static void print_meets(struct wpk_buf *text, const struct wpk_graph_window *w)
     }
 }
 
+static void print_data_channel(struct wpk_printer *printer, int64_t group)
+{
+    const struct wpk_graph_value *weights = printer->input[1];
+
+    if (group == 1) {
+        wpk_buf_append_text(printer->text, "X[d0,c");
+    } else {
+        wpk_buf_printf(printer->text, "X[d0,%lld*(d1/%lld)+c",
+                       (long long)(weights->extent[0] / group), (long long)weights->extent[1]);
+    }
+}
+
 static void print_transposed_load(struct wpk_printer *printer, const struct wpk_graph_window *w,
-                                  int64_t group, int64_t channels, int64_t filters)
+                                  int64_t group)
 {
     struct wpk_buf *text = printer->text;
 
-    wpk_printer_operand(printer, 0);
-    if (group == 1) {
-        wpk_buf_append_text(text, "[d0,c");
-    } else {
-        wpk_buf_printf(text, "[d0,%lld*(d1/%lld)+c", (long long)(channels / group),
-                       (long long)filters);
-    }
+    print_data_channel(printer, group);
     for (int d = 0; d < w->rank; d++) {
         wpk_buf_printf(text, w->stride[d] > 1 ? ",(d%d+%lld-%lld*r%d)/%lld" : ",d%d+%lld-%lld*r%d",
                        d + 2, (long long)w->before[d], (long long)w->dilation[d], d,
@@ -156,11 +163,10 @@ static void print_weights(struct wpk_printer *printer, int64_t group)
 {
     const struct wpk_graph_value *weights = printer->input[1];
 
-    wpk_printer_operand(printer, 1);
     if (group == 1) {
-        wpk_buf_append_text(printer->text, "[c,d1");
+        wpk_buf_append_text(printer->text, "X1[c,d1");
     } else {
-        wpk_buf_printf(printer->text, "[%lld*(d1/%lld)+c,d1%%%lld",
+        wpk_buf_printf(printer->text, "X1[%lld*(d1/%lld)+c,d1%%%lld",
                        (long long)(weights->extent[0] / group), (long long)weights->extent[1],
                        (long long)weights->extent[1]);
     }
@@ -205,13 +211,7 @@ static void print_phases(struct wpk_printer *printer, const struct wpk_graph_win
         }
     }
     wpk_buf_append_text(text, ") ");
-    wpk_printer_operand(printer, 0);
-    if (group == 1) {
-        wpk_buf_append_text(text, "[d0,c");
-    } else {
-        wpk_buf_printf(text, "[d0,%lld*(d1/%lld)+c", (long long)(weights->extent[0] / group),
-                       (long long)weights->extent[1]);
-    }
+    print_data_channel(printer, group);
     for (int d = 0; d < w->rank; d++) {
         wpk_buf_printf(text, ",m%d", d);
         if (w->kernel[d] > w->stride[d]) {
@@ -247,15 +247,6 @@ static void print_phase_load(struct wpk_buf *text, const struct wpk_graph_window
     wpk_buf_append_text(text, "]");
 }
 
-static void print_bias(struct wpk_printer *printer)
-{
-    if (printer->input[2] != NULL) {
-        wpk_buf_append_text(printer->text, " + ");
-        wpk_printer_operand(printer, 2);
-        wpk_buf_append_text(printer->text, "[d1]");
-    }
-}
-
 /* Weights are [channels, filters of a group, window...]. */
 wpk_err wpk_print_conv_transpose(struct wpk_printer *printer)
 {
@@ -287,7 +278,7 @@ wpk_err wpk_print_conv_transpose(struct wpk_printer *printer)
         print_meets(text, &w);
         wpk_buf_append_text(text, ", ");
     }
-    print_transposed_load(printer, &w, group, weights->extent[0], weights->extent[1]);
+    print_transposed_load(printer, &w, group);
     wpk_buf_append_text(text, has_stride ? ", 0) * " : " * ");
     print_weights(printer, group);
     for (int d = 0; d < w.rank; d++) {
@@ -331,8 +322,7 @@ static void print_average(struct wpk_printer *printer, const struct wpk_graph_wi
     bool counts_padding = wpk_graph_int(printer->node, "count_include_pad", 0) != 0;
     int64_t fixed = 1;
 
-    wpk_buf_append_text(printer->text, " / ");
-    wpk_buf_append_text(printer->text, "(");
+    wpk_buf_append_text(printer->text, " / (");
     for (int d = 0; d < w->rank; d++) {
         fixed *= is_whole(w, d, counts_padding) ? w->kernel[d] : 1;
     }
@@ -354,8 +344,7 @@ static const char *lowest_of(enum wpk_dtype dtype)
 
 static void print_padded(struct wpk_printer *printer, const struct wpk_graph_window *w)
 {
-    wpk_printer_operand(printer, 0);
-    wpk_buf_append_text(printer->text, "[d0,d1");
+    wpk_buf_append_text(printer->text, "X[d0,d1");
     print_positions(printer->text, w);
     wpk_buf_append_text(printer->text, lowest_of(printer->input[0]->dtype));
 }
@@ -429,9 +418,7 @@ wpk_err wpk_print_pool(struct wpk_printer *printer)
     if (any) {
         wpk_buf_printf(text, "%s(%s) ", is_max ? "max" : "sum", wpk_buf_text(&axes));
     }
-    wpk_buf_append_text(text, is_lp ? "pow(abs(" : "");
-    wpk_printer_operand(printer, 0);
-    wpk_buf_append_text(text, "[d0,d1");
+    wpk_buf_append_text(text, is_lp ? "pow(abs(X[d0,d1" : "X[d0,d1");
     print_positions(text, &w);
     if (is_lp) {
         wpk_buf_printf(text, "]), %lld), 1.0 / %lld))", p, p);
@@ -512,10 +499,8 @@ wpk_err wpk_print_gemm(struct wpk_printer *printer)
     wpk_printer_output(printer);
     print_factor(printer, "alpha");
     wpk_buf_printf(printer->text, "(sum(k:%lld) ", (long long)printer->input[0]->extent[!trans_a]);
-    wpk_printer_operand(printer, 0);
-    wpk_buf_append_text(printer->text, trans_a ? "[k,d0] * " : "[d0,k] * ");
-    wpk_printer_operand(printer, 1);
-    wpk_buf_append_text(printer->text, trans_b ? "[d1,k])" : "[k,d1])");
+    wpk_buf_append_text(printer->text, trans_a ? "X[k,d0] * " : "X[d0,k] * ");
+    wpk_buf_append_text(printer->text, trans_b ? "X1[d1,k])" : "X1[k,d1])");
     if (adds) {
         wpk_buf_append_text(printer->text, " + ");
         print_factor(printer, "beta");

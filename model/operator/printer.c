@@ -6,15 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void wpk_printer_operand(struct wpk_printer *printer, int input)
-{
-    printer->used[input] = true;
-    wpk_buf_append_text(printer->text, "X");
-    if (input > 0) {
-        wpk_buf_printf(printer->text, "%d", input);
-    }
-}
-
 /* The type that a factor is converted to; NULL: none. */
 static const char *wide_type(const struct wpk_printer *printer, int input)
 {
@@ -27,10 +18,8 @@ void wpk_printer_factor(struct wpk_printer *printer, int input)
 {
     const char *type = wide_type(printer, input);
 
-    if (type != NULL) {
-        wpk_buf_printf(printer->text, "%s(", type);
-    }
-    wpk_printer_operand(printer, input);
+    wpk_buf_printf(printer->text, "%s%sX%.0d", type != NULL ? type : "", type != NULL ? "(" : "",
+                   input);
 }
 
 void wpk_printer_end_factor(struct wpk_printer *printer, int input)
@@ -104,8 +93,7 @@ void wpk_printer_broadcast(struct wpk_printer *printer, int input)
         wpk_printer_constant(printer, value);
         return;
     }
-    wpk_printer_operand(printer, input);
-    wpk_buf_append_text(printer->text, "[");
+    wpk_buf_printf(printer->text, "X%.0d[", input);
     for (int d = 0; d < value->rank; d++) {
         int axis = out->rank - value->rank + d;
         wpk_buf_append_text(printer->text, d > 0 ? "," : "");
