@@ -31,20 +31,45 @@ static struct wpk_c_value number(enum wpk_dtype dtype, int64_t value)
     return wpk_c_integer(dtype, &form);
 }
 
+/* A vector of masks, or a value. */
+static struct wpk_c_value begin(struct wpk_c_kernel *k, enum wpk_dtype dtype, int width, bool mask,
+                                int bytes)
+{
+    return mask ? wpk_c_begin_mask(&k->text, width, bytes) : wpk_c_begin(&k->text, dtype, width);
+}
+
+static void put(struct wpk_c_kernel *k, const struct wpk_c_value *value, int width, bool mask,
+                int bytes)
+{
+    if (mask) {
+        wpk_c_put_mask(&k->text, value, width, bytes);
+    } else {
+        wpk_c_put_value(&k->text, value, width);
+    }
+}
+
+/* "function(a, b)" of a's type, with b (NULL: none) in lanes of its own width. */
+static void put_call(struct wpk_c_kernel *k, enum wpk_c_function function, enum wpk_c_type type,
+                     const struct wpk_c_value *a, int width, const struct wpk_c_value *b,
+                     int b_width)
+{
+    wpk_c_put_function(&k->text, function, type, width);
+    wpk_c_put(&k->text, "(");
+    wpk_c_put_value(&k->text, a, width);
+    if (b != NULL) {
+        wpk_c_put(&k->text, ", ");
+        wpk_c_put_value(&k->text, b, b_width);
+    }
+    wpk_c_put(&k->text, ")");
+}
+
 static struct wpk_c_value call(struct wpk_c_kernel *k, enum wpk_c_function function,
                                const struct wpk_c_value *a, const struct wpk_c_value *b)
 {
     int width = width_of(k, a), other = b == NULL ? 1 : width_of(k, b);
     width = width > other ? width : other;
     struct wpk_c_value value = wpk_c_begin(&k->text, a->dtype, width);
-    wpk_c_put_function(&k->text, function, wpk_c_type_of(a->dtype), width);
-    wpk_c_put(&k->text, "(");
-    wpk_c_put_value(&k->text, a, width);
-    if (b != NULL) {
-        wpk_c_put(&k->text, ", ");
-        wpk_c_put_value(&k->text, b, width);
-    }
-    wpk_c_put(&k->text, ")");
+    put_call(k, function, wpk_c_type_of(a->dtype), a, width, b, width);
     wpk_c_end(&k->text);
     return value;
 }
@@ -56,12 +81,7 @@ static struct wpk_c_value divide_by_number(struct wpk_c_kernel *k, const struct 
 {
     int width = width_of(k, a);
     struct wpk_c_value value = wpk_c_begin(&k->text, a->dtype, width);
-    wpk_c_put_function(&k->text, WPK_C_OVER, wpk_c_type_of(a->dtype), width);
-    wpk_c_put(&k->text, "(");
-    wpk_c_put_value(&k->text, a, width);
-    wpk_c_put(&k->text, ", ");
-    wpk_c_put_value(&k->text, b, 1);
-    wpk_c_put(&k->text, ")");
+    put_call(k, WPK_C_OVER, wpk_c_type_of(a->dtype), a, width, b, 1);
     wpk_c_end(&k->text);
     return value;
 }
@@ -103,14 +123,9 @@ static struct wpk_c_value compare(struct wpk_c_kernel *k, enum wpk_binary op,
     }
     bool bools = x.dtype == WPK_BOOL;
     int bytes = wpk_c_type_bytes(wpk_c_type_of(x.dtype));
-    value = width == 1 ? wpk_c_begin(&k->text, WPK_BOOL, 1)
-                       : wpk_c_begin_mask(&k->text, width, bools ? 4 : bytes);
+    value = begin(k, WPK_BOOL, width, width > 1, bools ? 4 : bytes);
     for (int i = 0; i < 2; i++) {
-        if (bools && width > 1) {
-            wpk_c_put_mask(&k->text, i == 0 ? &x : &y, width, 4);
-        } else {
-            wpk_c_put_value(&k->text, i == 0 ? &x : &y, width);
-        }
+        put(k, i == 0 ? &x : &y, width, bools && width > 1, 4);
         wpk_c_put(&k->text, "%s", i == 0 ? signs[op] : "");
     }
     wpk_c_end(&k->text);
@@ -130,14 +145,9 @@ static struct wpk_c_value combine_bools(struct wpk_c_kernel *k, bool both,
             return (x->form.constant != 0) == both ? *other : *x;
         }
     }
-    struct wpk_c_value value =
-        width == 1 ? wpk_c_begin(&k->text, WPK_BOOL, 1) : wpk_c_begin_mask(&k->text, width, bytes);
+    struct wpk_c_value value = begin(k, WPK_BOOL, width, width > 1, bytes);
     for (int i = 0; i < 2; i++) {
-        if (width > 1) {
-            wpk_c_put_mask(&k->text, i == 0 ? a : b, width, bytes);
-        } else {
-            wpk_c_put_value(&k->text, i == 0 ? a : b, 1);
-        }
+        put(k, i == 0 ? a : b, width, width > 1, bytes);
         wpk_c_put(&k->text, "%s", i > 0 ? "" : both ? " & " : " | ");
     }
     wpk_c_end(&k->text);
@@ -226,8 +236,7 @@ struct wpk_c_value wpk_c_combine_lanes(struct wpk_c_kernel *k, enum wpk_binary o
         struct wpk_c_value half[2];
         int width = whole.width / 2;
         for (int i = 0; i < 2; i++) {
-            half[i] = bools ? wpk_c_begin_mask(&k->text, width, whole.mask_bytes)
-                            : wpk_c_begin(&k->text, whole.dtype, width);
+            half[i] = begin(k, whole.dtype, width, bools, whole.mask_bytes);
             wpk_c_put(&k->text, "__builtin_shufflevector(t%d, t%d", whole.name, whole.name);
             for (int j = 0; j < width; j++) {
                 wpk_c_put(&k->text, ", %d", i * width + j);
@@ -277,14 +286,9 @@ struct wpk_c_value wpk_c_unary(struct wpk_c_kernel *k, const struct wpk_node *no
         return call(k, (enum wpk_c_function)functions[node->op], a, NULL);
     }
     bool mask = node->op == WPK_UNARY_NOT && width > 1;
-    struct wpk_c_value value =
-        mask ? wpk_c_begin_mask(&k->text, width, 4) : wpk_c_begin(&k->text, node->dtype, width);
+    struct wpk_c_value value = begin(k, node->dtype, width, mask, 4);
     wpk_c_put(&k->text, mask ? "~" : node->op == WPK_UNARY_NOT ? "!" : "-");
-    if (mask) {
-        wpk_c_put_mask(&k->text, a, width, 4);
-    } else {
-        wpk_c_put_value(&k->text, a, width);
-    }
+    put(k, a, width, mask, 4);
     wpk_c_end(&k->text);
     return value;
 }
@@ -301,8 +305,7 @@ struct wpk_c_value wpk_c_select(struct wpk_c_kernel *k, enum wpk_dtype dtype,
     }
     width = width > choice ? width : choice;
     enum wpk_c_type type = wpk_c_type_of(dtype);
-    struct wpk_c_value value = bools && width > 1 ? wpk_c_begin_mask(&k->text, width, 4)
-                                                  : wpk_c_begin(&k->text, dtype, width);
+    struct wpk_c_value value = begin(k, dtype, width, bools && width > 1, 4);
     if (choice > 1) {
         wpk_c_put_function(&k->text, WPK_C_SELECT, type, width);
         wpk_c_put(&k->text, "(");
@@ -313,11 +316,7 @@ struct wpk_c_value wpk_c_select(struct wpk_c_kernel *k, enum wpk_dtype dtype,
         wpk_c_put(&k->text, " ? ");
     }
     for (int i = 0; i < 2; i++) {
-        if (bools && width > 1) {
-            wpk_c_put_mask(&k->text, i == 0 ? a : b, width, 4);
-        } else {
-            wpk_c_put_value(&k->text, i == 0 ? a : b, width);
-        }
+        put(k, i == 0 ? a : b, width, bools && width > 1, 4);
         wpk_c_put(&k->text, "%s", i > 0 ? "" : choice > 1 ? ", " : " : ");
     }
     wpk_c_put(&k->text, "%s", choice > 1 ? ")" : "");
@@ -334,10 +333,8 @@ static void put_narrowed(struct wpk_c_kernel *k, enum wpk_dtype to, const struct
     bool half = to == WPK_F16;
     wpk_c_put_function(&k->text, half ? WPK_C_FROM_F16 : WPK_C_FROM_BF16, WPK_C_F32, width);
     wpk_c_put(&k->text, "(");
-    wpk_c_put_function(&k->text, half ? WPK_C_TO_F16 : WPK_C_TO_BF16, WPK_C_F32, width);
-    wpk_c_put(&k->text, "(");
-    wpk_c_put_value(&k->text, a, width);
-    wpk_c_put(&k->text, "))");
+    put_call(k, half ? WPK_C_TO_F16 : WPK_C_TO_BF16, WPK_C_F32, a, width, NULL, 0);
+    wpk_c_put(&k->text, ")");
 }
 
 /* A function of one operand whose result has another type. */
@@ -346,10 +343,7 @@ static struct wpk_c_value call_to(struct wpk_c_kernel *k, enum wpk_dtype to,
                                   int width)
 {
     struct wpk_c_value value = wpk_c_begin(&k->text, to, width);
-    wpk_c_put_function(&k->text, function, wpk_c_type_of(a->dtype), width);
-    wpk_c_put(&k->text, "(");
-    wpk_c_put_value(&k->text, a, width);
-    wpk_c_put(&k->text, ")");
+    put_call(k, function, wpk_c_type_of(a->dtype), a, width, NULL, 0);
     wpk_c_end(&k->text);
     return value;
 }
@@ -365,11 +359,7 @@ static void put_converted(struct wpk_c_kernel *k, enum wpk_c_type to, const stru
         return;
     }
     wpk_c_put(&k->text, "__builtin_convertvector(%s", mask ? "-" : "");
-    if (mask) {
-        wpk_c_put_mask(&k->text, a, width, wpk_c_type_bytes(to));
-    } else {
-        wpk_c_put_value(&k->text, a, width);
-    }
+    put(k, a, width, mask, wpk_c_type_bytes(to));
     wpk_c_put(&k->text, ", ");
     wpk_c_put_type(&k->text, to, width);
     wpk_c_put(&k->text, ")");
@@ -469,10 +459,7 @@ static struct wpk_c_value convert(struct wpk_c_kernel *k, enum wpk_dtype to,
     if (narrow) {
         put_narrowed(k, to, &x, width);
     } else if (wpk_dtype_is_float(a->dtype) && !wpk_dtype_is_float(to)) {
-        wpk_c_put_function(&k->text, saturating(to), from_type, width);
-        wpk_c_put(&k->text, "(");
-        wpk_c_put_value(&k->text, &x, width);
-        wpk_c_put(&k->text, ")");
+        put_call(k, saturating(to), from_type, &x, width, NULL, 0);
     } else {
         put_converted(k, type, &x, width);
     }
