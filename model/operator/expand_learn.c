@@ -105,12 +105,8 @@ wpk_err wpk_expand_scaler(struct wpk_expansion *e)
     }
     int inputs[] = {e->node->inputs[0], add_list(e, "offset", 1, &extent[0]),
                     add_list(e, "scale", 1, &extent[1])};
-    wpk_buf_append_text(&e->text, "Y[");
-    wpk_expansion_axes(e, x.rank);
-    wpk_buf_append_text(&e->text, "] = (f32(X[");
-    wpk_expansion_axes(e, x.rank);
-    wpk_buf_printf(&e->text, "]) - X1[%s]) * X2[%s]", offsets > 1 ? axis[0] : "0",
-                   scales > 1 ? axis[1] : "0");
+    wpk_buf_printf(&e->text, "Y[%s] = (f32(X[%s]) - X1[%s]) * X2[%s]", wpk_axis_names(x.rank),
+                   wpk_axis_names(x.rank), offsets > 1 ? axis[0] : "0", scales > 1 ? axis[1] : "0");
     (void)wpk_expansion_equation(e, inputs, 3, WPK_F32, x.rank, x.extent,
                                  wpk_expansion_output(e, 0));
     return WPK_OK;

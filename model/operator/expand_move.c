@@ -41,9 +41,7 @@ wpk_err wpk_expand_affine_grid(struct wpk_expansion *e)
     int64_t extent[WPK_RANK_MAX] = {size[0]};
     memcpy(extent + 1, size + 2, (size_t)axes * sizeof(int64_t));
     extent[axes + 1] = axes;
-    wpk_buf_append_text(&e->text, "Y[");
-    wpk_expansion_axes(e, axes + 2);
-    wpk_buf_printf(&e->text, "] = X[d0,d%d,%d]", axes + 1, axes);
+    wpk_buf_printf(&e->text, "Y[%s] = X[d0,d%d,%d]", wpk_axis_names(axes + 2), axes + 1, axes);
     for (int j = 0; j < axes; j++) { /* the matrix has the last axis first */
         int axis = axes - j;
         double step = 2.0 / (double)(extent[axis] - (is_aligned && extent[axis] > 1));
@@ -290,9 +288,8 @@ static void print_term(struct wpk_expansion *e, const int *columns, int size, in
     }
     wpk_buf_append_text(&e->text, turns % 2 == 0 ? " + " : " - ");
     for (int i = 0; i < size; i++) {
-        wpk_buf_append_text(&e->text, i > 0 ? " * X[" : "X[");
-        wpk_expansion_axes(e, rank - 2);
-        wpk_buf_printf(&e->text, "%s%d,%d]", rank > 2 ? "," : "", i, columns[i]);
+        wpk_buf_printf(&e->text, "%sX[%s%s%d,%d]", i > 0 ? " * " : "", wpk_axis_names(rank - 2),
+                       rank > 2 ? "," : "", i, columns[i]);
     }
 }
 
@@ -307,9 +304,7 @@ wpk_err wpk_expand_det(struct wpk_expansion *e)
         return wpk_expansion_refuse(e, "its input is no matrices of up to 4 rows and as many "
                                        "columns, of f32 or f64");
     }
-    wpk_buf_append_text(&e->text, "Y[");
-    wpk_expansion_axes(e, x.rank - 2);
-    wpk_buf_append_text(&e->text, "] = 0");
+    wpk_buf_printf(&e->text, "Y[%s] = 0", wpk_axis_names(x.rank - 2));
     for (int i = 0; i < size; i++) {
         total *= size;
     }

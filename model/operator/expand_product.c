@@ -134,10 +134,8 @@ static int center(struct wpk_expansion *e, const struct operand *o, int axis)
 {
     bool has_zero = o->zero.value >= 0;
 
-    wpk_quantize_begin(e, o->like.rank);
-    wpk_buf_append_text(&e->text, "i32(");
-    wpk_quantize_x(e, o->like.rank);
-    wpk_buf_append_text(&e->text, has_zero ? ") - X1" : ")");
+    wpk_buf_printf(&e->text, "Y[%s] = i32(X[%s])%s", wpk_axis_names(o->like.rank),
+                   wpk_axis_names(o->like.rank), has_zero ? " - X1" : "");
     if (has_zero) {
         wpk_parameter_index(e, &o->zero, axis, 0);
     }
@@ -152,7 +150,7 @@ static int sum(struct wpk_expansion *e, const struct operand *o, int first, int 
 {
     int64_t extent[WPK_RANK_MAX];
 
-    wpk_quantize_begin(e, o->like.rank);
+    wpk_buf_printf(&e->text, "Y[%s] = ", wpk_axis_names(o->like.rank));
     for (int d = first; d <= last; d++) {
         wpk_buf_printf(&e->text, "%sr%d:%lld", d > first ? "," : "sum(", d,
                        (long long)o->like.extent[d]);

@@ -57,20 +57,6 @@ void wpk_parameter_index(struct wpk_expansion *e, const struct wpk_parameter *p,
     wpk_buf_append_text(&e->text, "]");
 }
 
-void wpk_quantize_begin(struct wpk_expansion *e, int rank)
-{
-    wpk_buf_append_text(&e->text, "Y[");
-    wpk_expansion_axes(e, rank);
-    wpk_buf_append_text(&e->text, "] = ");
-}
-
-void wpk_quantize_x(struct wpk_expansion *e, int rank)
-{
-    wpk_buf_append_text(&e->text, "X[");
-    wpk_expansion_axes(e, rank);
-    wpk_buf_append_text(&e->text, "]");
-}
-
 bool wpk_quantize_is_narrow(enum wpk_dtype dtype)
 {
     return dtype == WPK_U8 || dtype == WPK_I8;
@@ -151,17 +137,14 @@ static int quantize(struct wpk_expansion *e, int x, const struct wpk_graph_value
                     const struct wpk_parameter *scale, const struct wpk_parameter *zero, int axis,
                     int64_t block, enum wpk_dtype dtype, int output)
 {
+    const char *names = wpk_axis_names(like->rank);
+
     /* Append the node x / scale: a constant scale goes into the constants of what computes x. */
-    wpk_quantize_begin(e, like->rank);
-    wpk_quantize_x(e, like->rank);
-    wpk_buf_append_text(&e->text, " / X1");
+    wpk_buf_printf(&e->text, "Y[%s] = X[%s] / X1", names, names);
     wpk_parameter_index(e, scale, axis, block);
     int quotient = wpk_expansion_equation(e, (int[]){x, scale->value}, 2, WPK_F32, like->rank,
                                           like->extent, -1);
-    wpk_quantize_begin(e, like->rank);
-    wpk_buf_printf(&e->text, "%s(round(", wpk_dtype_name(dtype));
-    wpk_quantize_x(e, like->rank);
-    wpk_buf_append_text(&e->text, ")");
+    wpk_buf_printf(&e->text, "Y[%s] = %s(round(X[%s])", names, wpk_dtype_name(dtype), names);
     if (zero->value >= 0) {
         wpk_buf_append_text(&e->text, " + f32(X1");
         wpk_parameter_index(e, zero, axis, block);
@@ -235,9 +218,8 @@ wpk_err wpk_expand_dequantize(struct wpk_expansion *e)
         source = above;
         zero = (struct wpk_parameter){.value = zero_above};
     }
-    wpk_quantize_begin(e, x.rank);
-    wpk_buf_append_text(&e->text, zero.value >= 0 ? "f32(i32(" : "f32(");
-    wpk_quantize_x(e, x.rank);
+    wpk_buf_printf(&e->text, zero.value >= 0 ? "Y[%s] = f32(i32(X[%s]" : "Y[%s] = f32(X[%s]",
+                   wpk_axis_names(x.rank), wpk_axis_names(x.rank));
     if (zero.value >= 0) {
         wpk_buf_append_text(&e->text, ") - i32(X2");
         wpk_parameter_index(e, &zero, axis, block);

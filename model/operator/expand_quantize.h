@@ -27,9 +27,6 @@ bool wpk_parameter_fits(const struct wpk_parameter *p, const struct wpk_graph_va
 /* Append to e->text the index of the parameter for the output's element, "[d1]". */
 void wpk_parameter_index(struct wpk_expansion *e, const struct wpk_parameter *p, int axis,
                          int64_t block);
-/* Append "Y[d0,d1] = ", or "X[d0,d1]". */
-void wpk_quantize_begin(struct wpk_expansion *e, int rank);
-void wpk_quantize_x(struct wpk_expansion *e, int rank);
 
 /* u8 or i8. */
 bool wpk_quantize_is_narrow(enum wpk_dtype dtype);

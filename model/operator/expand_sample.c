@@ -283,9 +283,8 @@ wpk_err wpk_expand_grid_sample(struct wpk_expansion *e)
         s.place[j] = add_grid(&s, flat, j);
     }
     sample(&s, e->node->inputs[0], x.extent[0], x.extent[1]);
-    wpk_buf_append_text(&e->text, "Y[");
-    wpk_expansion_axes(e, x.rank);
-    wpk_buf_printf(&e->text, "] = sum(t:%lld) X[d0,", (long long)taps_of(&s, s.rank));
+    wpk_buf_printf(&e->text, "Y[%s] = sum(t:%lld) X[d0,", wpk_axis_names(x.rank),
+                   (long long)taps_of(&s, s.rank));
     print_flat(&e->text, extent + 2, s.rank, 2);
     wpk_buf_append_text(&e->text, ",t,d1] * X1[d0,");
     print_flat(&e->text, extent + 2, s.rank, 2);

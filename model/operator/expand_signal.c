@@ -159,10 +159,8 @@ wpk_err wpk_expand_dft(struct wpk_expansion *e)
     memcpy(extent, x.extent, sizeof(extent));
     extent[axis] = t.to;
     extent[x.rank - 1] = t.parts_to;
-    wpk_buf_append_text(&e->text, "Y[");
-    wpk_expansion_axes(e, x.rank);
-    wpk_buf_printf(&e->text, "] = sum(r:%lld,c:%lld) X[", (long long)t.from,
-                   (long long)t.parts_from);
+    wpk_buf_printf(&e->text, "Y[%s] = sum(r:%lld,c:%lld) X[", wpk_axis_names(x.rank),
+                   (long long)t.from, (long long)t.parts_from);
     for (int d = 0; d < x.rank - 1; d++) {
         wpk_buf_printf(&e->text, d == axis ? "r," : "d%d,", d);
     }

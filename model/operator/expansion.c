@@ -122,13 +122,6 @@ int wpk_expansion_output(const struct wpk_expansion *e, int index)
     return is_wanted ? value : -1;
 }
 
-void wpk_expansion_axes(struct wpk_expansion *e, int count)
-{
-    for (int d = 0; d < count; d++) {
-        wpk_buf_printf(&e->text, "%sd%d", d > 0 ? "," : "", d);
-    }
-}
-
 int64_t wpk_expansion_product(const int64_t *extent, int count)
 {
     int64_t product = 1;

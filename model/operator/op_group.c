@@ -69,9 +69,8 @@ static void print_group_norm(struct wpk_printer *printer)
     for (int d = 2; d < printer->out->rank; d++) {
         count *= (long long)printer->out->extent[d];
     }
-    wpk_buf_append_text(printer->text, "(X");
-    wpk_printer_axes(printer);
-    wpk_buf_printf(printer->text, " - M[d0,d1/%lld]) / sqrt(V[d0,d1/%lld] + ", channels, channels);
+    wpk_buf_printf(printer->text, "(X[%s] - M[d0,d1/%lld]) / sqrt(V[d0,d1/%lld] + ",
+                   wpk_axis_names(printer->out->rank), channels, channels);
     wpk_printer_number(printer, wpk_graph_real(printer->node, "epsilon", 1e-5));
     wpk_buf_append_text(printer->text, ") * ");
     print_parameter(printer, 1, channels);
@@ -93,20 +92,16 @@ static void print_group_norm(struct wpk_printer *printer)
 static void print_lrn(struct wpk_printer *printer)
 {
     long long size = (long long)wpk_graph_int(printer->node, "size", 1);
+    const char *names = wpk_axis_names(printer->out->rank);
 
-    wpk_buf_append_text(printer->text, "X");
-    wpk_printer_axes(printer);
-    wpk_buf_append_text(printer->text, " / pow(");
+    wpk_buf_printf(printer->text, "X[%s] / pow(", names);
     wpk_printer_number(printer, wpk_graph_real(printer->node, "bias", 1));
     wpk_buf_append_text(printer->text, " + ");
     wpk_printer_number(printer, wpk_graph_real(printer->node, "alpha", 1e-4));
     wpk_buf_printf(printer->text, " / %lld * (sum(r:%lld) ", size, size);
     for (int i = 0; i < 2; i++) {
-        wpk_buf_printf(printer->text, "%sX[d0,d1+r-%lld", i > 0 ? " * " : "", (size - 1) / 2);
-        for (int d = 2; d < printer->out->rank; d++) {
-            wpk_buf_printf(printer->text, ",d%d", d);
-        }
-        wpk_buf_append_text(printer->text, "]");
+        wpk_buf_printf(printer->text, "%sX[d0,d1+r-%lld%s]", i > 0 ? " * " : "", (size - 1) / 2,
+                       names + strlen("d0,d1"));
     }
     wpk_buf_append_text(printer->text, "), ");
     wpk_printer_number(printer, wpk_graph_real(printer->node, "beta", 0.75));

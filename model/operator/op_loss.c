@@ -48,13 +48,10 @@ wpk_err wpk_infer_loss(const struct wpk_inference *in)
 /* Append the text before a place, and "[d0,c,d1]", or "[d0,d1]" without a class. */
 static void print_place(const struct wpk_printer *printer, const char *before, const char *class)
 {
-    int rank = printer->input[LABELS]->rank;
+    const char *names = wpk_axis_names(printer->input[LABELS]->rank);
 
-    wpk_buf_printf(printer->text, class[0] != '\0' ? "%s[d0,%s" : "%s[d0%s", before, class);
-    for (int d = 1; d < rank; d++) {
-        wpk_buf_printf(printer->text, ",d%d", d);
-    }
-    wpk_buf_append_text(printer->text, "]");
+    wpk_buf_printf(printer->text, "%s[d0%s%s%s]", before, class[0] != '\0' ? "," : "", class,
+                   names + strlen("d0"));
 }
 
 /* "P[d0,c,d1] = X[d0,c,d1] - M[d0,d1] - log(Z[d0,d1])" and its parts. */

@@ -69,10 +69,7 @@ wpk_err wpk_infer_rotary(const struct wpk_inference *in)
 /* "X[d0,d1,d2,d3+4]" */
 static void print_shifted(struct wpk_printer *printer, const char *shift)
 {
-    for (int d = 0; d < printer->out->rank; d++) {
-        wpk_buf_printf(printer->text, "%sd%d", d > 0 ? "," : "X[", d);
-    }
-    wpk_buf_printf(printer->text, "%s]", shift);
+    wpk_buf_printf(printer->text, "X[%s%s]", wpk_axis_names(printer->out->rank), shift);
 }
 
 /* The cosine or sine of the output's row; `name` is the stage that chooses it by its position. */

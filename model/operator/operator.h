@@ -161,6 +161,9 @@ WPK_MUST_CHECK wpk_err wpk_operator_reduced(const struct wpk_graph *graph,
                                             const struct wpk_operator *op, bool *out,
                                             struct wpk_diag *diag);
 
+/* "d0,d1,...", of `count` axes, at most WPK_RANK_MAX. */
+const char *wpk_axis_names(int count);
+
 /* The axis `axis` of `rank`, counted from the end if negative.   errors  WPK_EINVAL */
 WPK_MUST_CHECK wpk_err wpk_operator_axis(int64_t axis, int rank, int *out, struct wpk_diag *diag);
 

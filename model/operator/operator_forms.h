@@ -104,8 +104,6 @@ struct wpk_printer {
  * i32; and what comes behind the factor's indices. */
 void wpk_printer_factor(struct wpk_printer *printer, int input);
 void wpk_printer_end_factor(struct wpk_printer *printer, int input);
-/* Append "[d0,d1,...]", the output's axes. */
-void wpk_printer_axes(struct wpk_printer *printer);
 /* Append "Y[d0,d1,...] = ". */
 void wpk_printer_output(struct wpk_printer *printer);
 /* Append input number `input` broadcast to the output's axes, or its number if it is a constant of

@@ -252,7 +252,7 @@ static size_t fill_place(struct filling *f, const char *text)
         return size;
     }
     if (strncmp(text, "[..]", 4) == 0) {
-        wpk_printer_axes(f->printer);
+        wpk_buf_printf(out, "[%s]", wpk_axis_names(f->printer->out->rank));
         return 4;
     }
     if (strncmp(text, "(@)", 3) == 0 && !reduces(f)) {

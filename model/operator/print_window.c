@@ -363,10 +363,8 @@ static void print_maximum_index(struct wpk_printer *printer, const struct wpk_gr
     }
     wpk_buf_printf(text, "min(%s) select(", axes);
     print_padded(printer, w);
-    wpk_buf_append_text(text, " >= M");
-    wpk_printer_axes(printer);
-    wpk_buf_printf(text, ", %lld*(%lld*d0+d1)", (long long)area,
-                   (long long)printer->input[0]->extent[1]);
+    wpk_buf_printf(text, " >= M[%s], %lld*(%lld*d0+d1)", wpk_axis_names(printer->out->rank),
+                   (long long)area, (long long)printer->input[0]->extent[1]);
     for (int i = 0; i < w->rank; i++) {
         int d = by_column ? i : w->rank - 1 - i;
         wpk_buf_printf(text, "+%lld*(", (long long)stride);

@@ -27,20 +27,27 @@ void wpk_printer_end_factor(struct wpk_printer *printer, int input)
     wpk_buf_append_text(printer->text, wide_type(printer, input) != NULL ? ")" : "");
 }
 
-void wpk_printer_axes(struct wpk_printer *printer)
+const char *wpk_axis_names(int count)
 {
-    wpk_buf_append_text(printer->text, "[");
-    for (int d = 0; d < printer->out->rank; d++) {
-        wpk_buf_printf(printer->text, "%sd%d", d > 0 ? "," : "", d);
-    }
-    wpk_buf_append_text(printer->text, "]");
+    static const char *const names[WPK_RANK_MAX + 1] = {"",
+                                                        "d0",
+                                                        "d0,d1",
+                                                        "d0,d1,d2",
+                                                        "d0,d1,d2,d3",
+                                                        "d0,d1,d2,d3,d4",
+                                                        "d0,d1,d2,d3,d4,d5",
+                                                        "d0,d1,d2,d3,d4,d5,d6",
+                                                        "d0,d1,d2,d3,d4,d5,d6,d7",
+                                                        "d0,d1,d2,d3,d4,d5,d6,d7,d8",
+                                                        "d0,d1,d2,d3,d4,d5,d6,d7,d8,d9"};
+
+    WPK_ASSERT(count >= 0 && count <= WPK_RANK_MAX);
+    return names[count];
 }
 
 void wpk_printer_output(struct wpk_printer *printer)
 {
-    wpk_buf_append_text(printer->text, "Y");
-    wpk_printer_axes(printer);
-    wpk_buf_append_text(printer->text, " = ");
+    wpk_buf_printf(printer->text, "Y[%s] = ", wpk_axis_names(printer->out->rank));
 }
 
 void wpk_printer_number(struct wpk_printer *printer, double value)
