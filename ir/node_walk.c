@@ -119,13 +119,23 @@ int wpk_stage_loads(const struct wpk_program *program, const struct wpk_stage *s
     return collection.count < max ? collection.count : max;
 }
 
-double wpk_stage_points(const struct wpk_stage *stage)
+double wpk_stage_points_of(const struct wpk_stage *stage, int first, int end)
 {
     double points = 1;
-    for (int a = 0; a < stage->axis_count; a++) {
+    for (int a = first; a < end; a++) {
         points *= (double)stage->axes[a].extent;
     }
     return points;
+}
+
+double wpk_stage_points(const struct wpk_stage *stage)
+{
+    return wpk_stage_points_of(stage, 0, stage->axis_count);
+}
+
+double wpk_stage_terms(const struct wpk_stage *stage)
+{
+    return wpk_stage_points_of(stage, stage->rank, stage->axis_count);
 }
 
 struct wpk_loads wpk_loads_of(const struct wpk_program *program, const struct wpk_stage *stage)

@@ -228,6 +228,7 @@ int wpk_program_find_tensor(const struct wpk_program *program, const char *name)
 int wpk_program_writer(const struct wpk_program *program, int tensor);            /* stage or -1 */
 int wpk_program_output(const struct wpk_program *program);    /* the first; every program has one */
 int64_t wpk_tensor_elements(const struct wpk_tensor *tensor); /* unpadded */
+int64_t wpk_extents_product(const int64_t *extent, int count);
 
 /* Call `visit` on `node` and all nodes below, children first, a shared node once for each use.
  * Without `into_indices` of what indices consist of only loads are visited. */
@@ -249,8 +250,11 @@ bool wpk_node_has_axis(const struct wpk_program *program, int node);
 int wpk_stage_loads(const struct wpk_program *program, const struct wpk_stage *stage, int *loads,
                     int max);
 
-/* The points of the stage's whole space, reduction axes among them. */
+/* The points of the stage's whole space, reduction axes among them; of its axes from `first` to
+ * before `end`; of its reduction axes. */
 double wpk_stage_points(const struct wpk_stage *stage);
+double wpk_stage_points_of(const struct wpk_stage *stage, int first, int end);
+double wpk_stage_terms(const struct wpk_stage *stage);
 
 /* A walk over these loads, in the same order:
  *

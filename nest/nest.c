@@ -170,11 +170,7 @@ const char *wpk_copy_by_name(enum wpk_copy_by copy)
 
 bool wpk_nest_may_expand(const struct wpk_stage *stage)
 {
-    int64_t terms = 1;
-    for (int a = stage->rank; a < stage->axis_count && terms <= EXPANDED_TERMS_MAX; a++) {
-        terms *= stage->axes[a].extent;
-    }
-    return terms <= EXPANDED_TERMS_MAX;
+    return wpk_stage_terms(stage) <= EXPANDED_TERMS_MAX;
 }
 
 /* ---- identity */

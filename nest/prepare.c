@@ -215,11 +215,7 @@ static void add_loops(struct wpk_nest *nest, const struct lanes *lanes, unsigned
     const struct wpk_stage *stage = wpk_nest_stage(nest, entry);
     struct wpk_nest_loops *loops = update ? &entry->update : &entry->pure;
     int axis = lanes->axis[entry->stage];
-    int64_t terms = 1;
-    for (int a = stage->rank; a < stage->axis_count; a++) {
-        terms *= stage->axes[a].extent;
-    }
-    bool unrolls = axis >= 0 && terms <= UNROLLED_TERMS_MAX;
+    bool unrolls = axis >= 0 && wpk_stage_terms(stage) <= UNROLLED_TERMS_MAX;
     struct wpk_nest_loop loop = {.step = 1};
     for (int a = 0; a < stage->rank; a++) {
         loop.axis = a;

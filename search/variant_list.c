@@ -349,15 +349,6 @@ wpk_err wpk_variants_list(struct wpk_space *space, bool written)
  *
  *   source  Higham, Accuracy and Stability of Numerical Algorithms, 4.2, for random terms */
 
-static double product(const struct wpk_stage *stage, int first)
-{
-    double all = 1;
-    for (int a = first; a < stage->axis_count; a++) {
-        all *= (double)stage->axes[a].extent;
-    }
-    return all;
-}
-
 static double share_of(const struct wpk_variant *variant, const struct wpk_group *group,
                        int64_t block)
 {
@@ -367,7 +358,7 @@ static double share_of(const struct wpk_variant *variant, const struct wpk_group
     }
     int axis = wpk_largest_reduction(stage, group->member[group->contraction].literal);
     double blocks = (double)stage->axes[axis].extent / (double)block;
-    return 1 / blocks + blocks / product(stage, stage->rank);
+    return 1 / blocks + blocks / wpk_stage_terms(stage);
 }
 
 double wpk_variant_error(const struct wpk_variant *variant, int g, int64_t block)

@@ -38,10 +38,7 @@ int wpk_contraction_find(const struct wpk_program *program)
     double best_size = 0;
     for (int s = 0; s < program->stage_count; s++) {
         const struct wpk_stage *stage = &program->stages[s];
-        double size = 1;
-        for (int a = 0; a < stage->axis_count; a++) {
-            size *= (double)stage->axes[a].extent;
-        }
+        double size = wpk_stage_points(stage);
         if (wpk_contraction_is(program, s) && size > best_size) {
             best = s;
             best_size = size;

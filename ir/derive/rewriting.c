@@ -265,10 +265,7 @@ static wpk_err list_split(const struct wpk_rewriting *rewriting, struct wpk_prog
 {
     const struct wpk_stage *stage = &program->stages[id];
     const struct wpk_parallelism *parallelism = &out->parallelism;
-    double results = 1, work = wpk_stage_points(stage);
-    for (int a = 0; a < stage->rank; a++) {
-        results *= (double)stage->axes[a].extent;
-    }
+    double results = wpk_stage_points_of(stage, 0, stage->rank), work = wpk_stage_points(stage);
     if (parallelism->threads < 2 || stage->rank == WPK_RANK_MAX || !is_used_again(program, id) ||
         results >= SPREAD * parallelism->threads * (double)parallelism->tile) {
         return WPK_OK;

@@ -58,10 +58,7 @@ static bool recognise(const struct wpk_program *program, int id, struct window *
     }
     out->old = *stage;
     out->load = *load;
-    int64_t terms = 1;
-    for (int a = stage->rank; a < stage->axis_count; a++) {
-        terms *= stage->axes[a].extent;
-    }
+    int64_t terms = (int64_t)wpk_stage_terms(stage);
     for (int dim = 0; dim < program->tensors[load->tensor].rank; dim++) {
         struct window one = *out;
         if (match_dim(program, stage, load, dim, &one)) {

@@ -263,10 +263,7 @@ static wpk_err read_literal(struct cursor *c, const char *name, enum wpk_dtype d
                             const int64_t *extent, struct wpk_program *out)
 {
     double values[WPK_LITERAL_ELEMENTS_MAX];
-    int64_t count = 1;
-    for (int d = 0; d < rank; d++) {
-        count *= extent[d];
-    }
+    int64_t count = wpk_extents_product(extent, rank);
     if (count > WPK_LITERAL_ELEMENTS_MAX) {
         return fail(c, WPK_ERANGE, "literal %s has more than %d elements", name,
                     WPK_LITERAL_ELEMENTS_MAX);

@@ -496,10 +496,7 @@ static void emit_root(struct compiler *c)
         }
         most = fmax(fabs(at(c, slot)->low), fabs(at(c, slot)->high));
     }
-    double count = 1.0;
-    for (int a = stage->rank; a < stage->axis_count; a++) {
-        count *= (double)stage->axes[a].extent;
-    }
+    double count = wpk_stage_terms(stage);
     bool wraps = reduces && is_integer(stage->accumulator) && stage->accumulator != WPK_I64;
     tape->wraps_often = wraps && (stage->reduction == WPK_REDUCE_PROD || most * count >= 0x1p53);
 }

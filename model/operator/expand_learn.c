@@ -10,7 +10,7 @@ static int add_list(struct wpk_expansion *e, const char *name, int rank, const i
     const struct wpk_graph_attribute *found =
         wpk_graph_attribute(e->node, name, WPK_ATTRIBUTE_FLOATS);
 
-    return found != NULL && found->count == wpk_expansion_product(extent, rank)
+    return found != NULL && found->count == wpk_extents_product(extent, rank)
                ? wpk_compose_constant(&e->to, WPK_F32, rank, extent, found->reals)
                : -1;
 }

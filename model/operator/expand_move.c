@@ -104,13 +104,13 @@ static bool describe_folding(const struct wpk_expansion *e, const struct wpk_gra
         fits = span >= 0;
     }
     return fits && x->rank == 3 && wpk_dtype_is_float(x->dtype) &&
-           x->extent[1] % wpk_expansion_product(out->block, axes) == 0 &&
-           x->extent[2] == wpk_expansion_product(out->count, axes);
+           x->extent[1] % wpk_extents_product(out->block, axes) == 0 &&
+           x->extent[2] == wpk_extents_product(out->count, axes);
 }
 
 static int add_identity(struct wpk_expansion *e, enum wpk_dtype dtype, const struct folding *f)
 {
-    int64_t size = wpk_expansion_product(f->block, f->axes);
+    int64_t size = wpk_extents_product(f->block, f->axes);
     int64_t extent[WPK_RANK_MAX] = {size, 1};
     double *cells =
         size <= 4096 ? WPK_ARENA_NEW(&e->graph->arena, double, (size_t)(size * size)) : NULL;
@@ -134,7 +134,7 @@ wpk_err wpk_expand_col2im(struct wpk_expansion *e)
         return wpk_expansion_refuse(e, "its input does not fit the blocks of its image, which must "
                                        "be constants");
     }
-    int64_t size = wpk_expansion_product(f.block, f.axes);
+    int64_t size = wpk_extents_product(f.block, f.axes);
     int64_t extent[WPK_RANK_MAX] = {x.extent[0] * x.extent[1] / size, size};
     int kernel = add_identity(e, x.dtype, &f);
     if (kernel < 0) {
@@ -252,9 +252,9 @@ wpk_err wpk_expand_tensor_scatter(struct wpk_expansion *e)
         return err == WPK_OK ? wpk_expansion_refuse(e, "its inputs do not fit each other") : err;
     }
     long long size = (long long)x.extent[axis], added = (long long)update.extent[axis];
-    int64_t lines = wpk_expansion_product(x.extent, axis);
+    int64_t lines = wpk_extents_product(x.extent, axis);
     const int64_t extent[] = {lines * (size + added),
-                              wpk_expansion_product(x.extent + axis + 1, x.rank - axis - 1)};
+                              wpk_extents_product(x.extent + axis + 1, x.rank - axis - 1)};
     int index = places.rank < 0 ? wpk_compose_constant(&e->to, WPK_I64, 1, (int64_t[]){1}, &zero)
                                 : e->node->inputs[2];
     int both = wpk_compose_concat(&e->to, e->node->inputs, 2, axis, -1);
@@ -363,7 +363,7 @@ wpk_err wpk_expand_max_unpool(struct wpk_expansion *e)
         (!read_extents(e, 2, wanted, &rank) || rank != x.rank)) {
         return wpk_expansion_refuse(e, "its output_shape must be a constant, one for each axis");
     }
-    const int64_t size = wpk_expansion_product(extent, rank);
+    const int64_t size = wpk_extents_product(extent, rank);
     double *zeros = WPK_ARENA_NEW(&e->graph->arena, double, (size_t)size);
     if (zeros == NULL) {
         return WPK_ENOMEM;

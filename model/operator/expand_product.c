@@ -212,7 +212,7 @@ static int multiply(struct wpk_expansion *e, struct operand *a, struct operand *
     int rows = b->like.rank - 2, columns = b->like.rank - 1; /* axes of b */
 
     if (a->like.rank < 2 || b->like.rank < 2 ||
-        wpk_expansion_product(a->zero.extent, a->zero.rank) != 1) {
+        wpk_extents_product(a->zero.extent, a->zero.rank) != 1) {
         return wpk_expansion_binary(e, "MatMul",
                                     center(e, a, a->like.rank > 1 ? a->like.rank - 2 : 0),
                                     center(e, b, b->like.rank - 1), output);
@@ -342,9 +342,9 @@ static wpk_err requantize(struct wpk_expansion *e, int sums, int rank)
     const struct wpk_parameter y = wpk_parameter_of(e, Y_SCALE);
     const struct wpk_graph_value zero = wpk_expansion_input(e, Y_ZERO);
 
-    if (a.rank > 1 || wpk_expansion_product(a.extent, a.rank) != 1 || y.rank > 1 ||
-        wpk_expansion_product(y.extent, y.rank) != 1 || b.rank > 1 || zero.rank > 1 ||
-        wpk_expansion_product(zero.extent, zero.rank) != 1 || !wpk_quantize_is_narrow(zero.dtype)) {
+    if (a.rank > 1 || wpk_extents_product(a.extent, a.rank) != 1 || y.rank > 1 ||
+        wpk_extents_product(y.extent, y.rank) != 1 || b.rank > 1 || zero.rank > 1 ||
+        wpk_extents_product(zero.extent, zero.rank) != 1 || !wpk_quantize_is_narrow(zero.dtype)) {
         return wpk_expansion_refuse(e, "its scales are not one number, or of its weights one for "
                                        "each column");
     }

@@ -34,7 +34,7 @@ bool wpk_parameter_fits(const struct wpk_parameter *p, const struct wpk_graph_va
         int64_t wanted = d == axis ? (x->extent[d] + block - 1) / block : x->extent[d];
         blocked = p->extent[d] == wanted;
     }
-    bool is_one = wpk_expansion_product(p->extent, p->rank) == 1 && p->rank <= 1;
+    bool is_one = wpk_extents_product(p->extent, p->rank) == 1 && p->rank <= 1;
     return is_one || blocked || (p->rank == 1 && axis < x->rank && p->extent[0] == x->extent[axis]);
 }
 
@@ -359,12 +359,11 @@ wpk_err wpk_expand_matmul_nbits(struct wpk_expansion *e)
 
     if (wpk_graph_int(e->node, "bits", 4) != 4 || n < 1 || k < 1 || block < 16 || block % 2 != 0 ||
         b.data == NULL || b.dtype != WPK_U8 ||
-        wpk_expansion_product(b.extent, b.rank) != n * blocks * (block / 2) ||
+        wpk_extents_product(b.extent, b.rank) != n * blocks * (block / 2) ||
         wpk_expansion_input(e, 4).rank >= 0 || a.dtype != WPK_F32 || a.rank < 1 ||
-        a.extent[a.rank - 1] != k ||
-        wpk_expansion_product(scale.extent, scale.rank) != n * blocks ||
+        a.extent[a.rank - 1] != k || wpk_extents_product(scale.extent, scale.rank) != n * blocks ||
         (z.rank >= 0 && (z.data == NULL || z.dtype != WPK_U8 ||
-                         wpk_expansion_product(z.extent, z.rank) != n * ((blocks + 1) / 2)))) {
+                         wpk_extents_product(z.extent, z.rank) != n * ((blocks + 1) / 2)))) {
         return wpk_expansion_refuse(e, "it has other than constant weights of 4 bits, packed in "
                                        "blocks, with a scale for each block and packed zero "
                                        "points");
@@ -372,8 +371,7 @@ wpk_err wpk_expand_matmul_nbits(struct wpk_expansion *e)
     const int64_t by_row[] = {n, k}, by_block[] = {n, blocks};
     const int64_t packed[] = {n, blocks, block / 2};
     const uint8_t *zeros = z.rank >= 0 ? unpack(e, z.data, n, blocks, (blocks + 1) / 2) : NULL;
-    bool is_packed =
-        k % block == 0 && wpk_expansion_product(a.extent, a.rank - 1) <= PACKED_ROWS_MAX;
+    bool is_packed = k % block == 0 && wpk_extents_product(a.extent, a.rank - 1) <= PACKED_ROWS_MAX;
     const uint8_t *weights = is_packed ? b.data : unpack(e, b.data, n, k, blocks * block / 2);
     if (weights == NULL || (z.rank >= 0 && zeros == NULL)) {
         return WPK_ENOMEM;

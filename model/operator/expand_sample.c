@@ -154,7 +154,7 @@ static int join(const struct sampler *s, const int *parts, bool of_rows)
     struct wpk_buf *text = &s->e->text;
     int inputs[AXES_MAX + 1] = {0};
     int count = s->rank;
-    int64_t stride = wpk_expansion_product(s->size, s->rank);
+    int64_t stride = wpk_extents_product(s->size, s->rank);
 
     memcpy(inputs, parts, (size_t)count * sizeof(int));
     wpk_buf_append_text(text, "Y[d0,d1,d2] = ");
@@ -182,7 +182,7 @@ static int join(const struct sampler *s, const int *parts, bool of_rows)
 static int add_rows(const struct sampler *s, int x, int64_t images, int64_t channels)
 {
     int64_t order[AXES_MAX + 2] = {0};
-    const int64_t extent[] = {images * wpk_expansion_product(s->size, s->rank), channels};
+    const int64_t extent[] = {images * wpk_extents_product(s->size, s->rank), channels};
 
     for (int j = 0; j < s->rank; j++) {
         order[j + 1] = j + 2;
@@ -257,7 +257,7 @@ static void print_flat(struct wpk_buf *text, const int64_t *extent, int rank, in
 {
     for (int j = 0; j < rank; j++) {
         wpk_buf_printf(text, "%s%lld*d%d", j > 0 ? "+" : "",
-                       (long long)wpk_expansion_product(extent + j + 1, rank - 1 - j), first + j);
+                       (long long)wpk_extents_product(extent + j + 1, rank - 1 - j), first + j);
     }
 }
 
@@ -276,7 +276,7 @@ wpk_err wpk_expand_grid_sample(struct wpk_expansion *e)
     read_mode(e->node, &s);
     memcpy(extent + 2, grid.extent + 1, (size_t)s.rank * sizeof(int64_t));
     s.lists = grid.extent[0];
-    s.points = wpk_expansion_product(extent + 2, s.rank);
+    s.points = wpk_extents_product(extent + 2, s.rank);
     int flat = wpk_compose_reshape(&e->to, e->node->inputs[1], "", 3,
                                    (int64_t[]){s.lists, s.points, s.rank}, -1);
     for (int j = 0; j < s.rank; j++) {
@@ -391,8 +391,8 @@ static bool describe_deformed(const struct sampler *s, const struct wpk_graph_va
         out->out[j] = span / out->stride[j] + 1;
         fits = span >= 0 && out->out[j] == offset->extent[j + 2];
     }
-    out->window = fits ? wpk_expansion_product(out->kernel, s->rank) : 0;
-    out->outputs = fits ? wpk_expansion_product(out->out, s->rank) : 0;
+    out->window = fits ? wpk_extents_product(out->kernel, s->rank) : 0;
+    out->outputs = fits ? wpk_extents_product(out->out, s->rank) : 0;
     return fits && offset->extent[1] == out->groups * out->window * s->rank;
 }
 
@@ -405,9 +405,9 @@ static int add_offset(const struct sampler *s, const struct deformed *d, int off
                    "Y[d0,d1] = %s(%lld*(d1%%%lld/%lld%%%lld)+%lld*(d1/%lld%%%lld)-"
                    "%lld) + X[d0,d1/%lld,%d,d1%%%lld]",
                    wpk_dtype_name(s->dtype), (long long)d->stride[axis], (long long)d->outputs,
-                   (long long)wpk_expansion_product(d->out + axis + 1, after),
+                   (long long)wpk_extents_product(d->out + axis + 1, after),
                    (long long)d->out[axis], (long long)d->dilation[axis],
-                   (long long)(d->outputs * wpk_expansion_product(d->kernel + axis + 1, after)),
+                   (long long)(d->outputs * wpk_extents_product(d->kernel + axis + 1, after)),
                    (long long)d->kernel[axis], (long long)d->pad[axis], (long long)d->outputs, axis,
                    (long long)d->outputs);
     return wpk_expansion_equation(s->e, &offset, 1, s->dtype, 2, (int64_t[]){s->lists, s->points},

@@ -89,9 +89,9 @@ static int add_matrix(struct wpk_expansion *e, const struct transform *t, enum w
     int matrix = -1;
 
     if (t->from <= MATRIX_MAX / 4 / t->to) {
-        cells = calloc((size_t)wpk_expansion_product(extent, 4), sizeof(*cells));
+        cells = calloc((size_t)wpk_extents_product(extent, 4), sizeof(*cells));
     }
-    for (int64_t i = 0; cells != NULL && i < wpk_expansion_product(extent, 4); i++) {
+    for (int64_t i = 0; cells != NULL && i < wpk_extents_product(extent, 4); i++) {
         int64_t rest = i / t->parts_to;
         cells[i] = weight_of(t, rest / t->to / t->parts_from, rest / t->to % t->parts_from,
                              rest % t->to, i % t->parts_to);

@@ -185,13 +185,12 @@ static int add_step(struct wpk_expansion *e, const struct linear *l, const int *
 static int add_zeros(struct wpk_expansion *e, const struct linear *l)
 {
     const int64_t extent[] = {l->batch, l->heads, l->keys, l->values};
-    double *cells =
-        WPK_ARENA_NEW(&e->graph->arena, double, (size_t)wpk_expansion_product(extent, 4));
+    double *cells = WPK_ARENA_NEW(&e->graph->arena, double, (size_t)wpk_extents_product(extent, 4));
 
     if (cells == NULL) {
         return 0;
     }
-    memset(cells, 0, (size_t)wpk_expansion_product(extent, 4) * sizeof(*cells));
+    memset(cells, 0, (size_t)wpk_extents_product(extent, 4) * sizeof(*cells));
     return wpk_expansion_constant(e, l->dtype, 4, extent, cells);
 }
 
@@ -210,7 +209,7 @@ static int add_loop(struct wpk_expansion *e, const struct linear *l, int first)
 
     e->to.loop = ++e->graph->loop_count;
     e->to.times = l->steps;
-    inputs[0] = wpk_compose_read(&e->to, start, 0, wpk_expansion_product(extent, 4), 4, extent);
+    inputs[0] = wpk_compose_read(&e->to, start, 0, wpk_extents_product(extent, 4), 4, extent);
     for (int i = 0; i < 4; i++) {
         if (rows[i] >= 0) {
             inputs[count++] = read_row(e, l, rows[i], width[i]);

@@ -76,7 +76,7 @@ int wpk_expansion_cast(struct wpk_expansion *e, int x, enum wpk_dtype dtype, int
 int wpk_expansion_constant(struct wpk_expansion *e, enum wpk_dtype dtype, int rank,
                            const int64_t *extent, const double *numbers)
 {
-    int64_t count = wpk_expansion_product(extent, rank);
+    int64_t count = wpk_extents_product(extent, rank);
     void *data = wpk_arena_alloc(&e->graph->arena, (size_t)count, wpk_dtype_size(dtype));
 
     WPK_ASSERT(wpk_dtype_is_float(dtype));
@@ -120,16 +120,6 @@ int wpk_expansion_output(const struct wpk_expansion *e, int index)
         value >= 0 && (e->graph->values[value].is_read || e->graph->values[value].is_output);
 
     return is_wanted ? value : -1;
-}
-
-int64_t wpk_expansion_product(const int64_t *extent, int count)
-{
-    int64_t product = 1;
-
-    for (int d = 0; d < count; d++) {
-        product *= extent[d];
-    }
-    return product;
 }
 
 /* ---- nodes */

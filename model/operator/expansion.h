@@ -5,6 +5,7 @@
 #ifndef WPK_MODEL_OPERATOR_EXPANSION_H
 #define WPK_MODEL_OPERATOR_EXPANSION_H
 
+#include "ir/program.h"
 #include "model/operator/operator.h"
 
 /* ---- nodes
@@ -117,9 +118,6 @@ int wpk_expansion_gather(struct wpk_expansion *e, int x, int indices, int output
 
 /* The value that output number `index` is; -1: nobody asks for it. */
 int wpk_expansion_output(const struct wpk_expansion *e, int index);
-
-/* The product of `count` extents. */
-int64_t wpk_expansion_product(const int64_t *extent, int count);
 
 /* Operators of com.microsoft that ONNX Runtime's optimizers write: several of ONNX's in one.
  *   source  ONNX Runtime docs/ContribOperators.md */

@@ -182,7 +182,7 @@ static int quantize(struct wpk_expansion *e, int value, int axis, int *scale)
 {
     const struct wpk_graph_value w = e->graph->values[value];
     int64_t count = wpk_graph_elements(&w), columns = w.extent[axis];
-    int64_t inner = wpk_expansion_product(w.extent + axis + 1, w.rank - axis - 1);
+    int64_t inner = wpk_extents_product(w.extent + axis + 1, w.rank - axis - 1);
     int8_t *q = WPK_ARENA_NEW(&e->graph->arena, int8_t, (size_t)count);
     float *scales = WPK_ARENA_NEW(&e->graph->arena, float, (size_t)columns);
 

@@ -178,11 +178,8 @@ static int concat_axis(const struct wpk_graph *graph, const struct wpk_graph_nod
 
 static bool are_parts(const struct parts *p, const struct wpk_graph_node *node, int axis)
 {
-    int64_t before = 1;
+    int64_t before = wpk_extents_product(p->graph->values[node->outputs[0]].extent, axis);
 
-    for (int d = 0; d < axis; d++) {
-        before *= p->graph->values[node->outputs[0]].extent[d];
-    }
     for (int i = 0; i < node->input_count; i++) {
         /* A value that a step writes, and of which nothing else is known; kernels alone read it. */
         int value = node->inputs[i];

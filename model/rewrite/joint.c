@@ -35,10 +35,7 @@ static wpk_err join_constants(struct wpk_graph *graph, const int *values, int co
         return err;
     }
     struct wpk_graph_value *joint = &graph->values[*out];
-    size_t rows = 1;
-    for (int d = 0; d < dim; d++) {
-        rows *= (size_t)joint->extent[d];
-    }
+    size_t rows = (size_t)wpk_extents_product(joint->extent, dim);
     joint->size = (size_t)wpk_graph_elements(joint) * wpk_dtype_size(joint->dtype);
     char *data = wpk_arena_alloc(&graph->arena, joint->size, 1);
     if (data == NULL) {

@@ -200,11 +200,8 @@ static bool is_free(const struct wpk_joint *m, const struct wpk_joint_level *lev
     int value = m->graph->nodes[level->nodes[member]].outputs[0];
     const struct wpk_graph_value *out = &m->graph->values[value];
     int reader = only_reader(m, value);
-    int64_t before = 1;
+    int64_t before = wpk_extents_product(out->extent, level->dim);
 
-    for (int d = 0; d < level->dim; d++) {
-        before *= out->extent[d];
-    }
     for (int n = 0; n < m->graph->node_count; n++) {
         const struct wpk_graph_node *node = &m->graph->nodes[n];
         for (int i = 0; i < node->input_count; i++) {

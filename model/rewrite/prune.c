@@ -143,7 +143,6 @@ static bool find_union(const struct pruning *p, int value, struct range *out)
 static wpk_err cut_constant(struct wpk_graph *graph, int value, const struct range *range, int *out)
 {
     const struct wpk_graph_value from = graph->values[value];
-    size_t rows = 1;
 
     wpk_err err = wpk_graph_add_value(graph, "", out);
     if (err != WPK_OK) {
@@ -154,9 +153,7 @@ static wpk_err cut_constant(struct wpk_graph *graph, int value, const struct ran
     cut->name = "";
     cut->extent[range->dim] = range->end - range->begin;
     cut->size = (size_t)wpk_graph_elements(cut) * wpk_dtype_size(cut->dtype);
-    for (int d = 0; d < range->dim; d++) {
-        rows *= (size_t)cut->extent[d];
-    }
+    size_t rows = (size_t)wpk_extents_product(cut->extent, range->dim);
     char *data = wpk_arena_alloc(&graph->arena, cut->size, 1);
     cut->data = data;
     size_t each = from.size / rows / (size_t)from.extent[range->dim];

@@ -286,11 +286,9 @@ static void set_last_cache_blocks(const struct wpk_variant *variant,
     const struct wpk_structure *s = variant->plan;
     const struct wpk_slots *slots = &s->slots[g];
     const struct wpk_stage *stage = wpk_contraction_of(variant, &s->plan.group[g]);
-    int64_t last = machine->cache_bytes[WPK_CACHES - 1], depth = 1;
+    int64_t last = machine->cache_bytes[WPK_CACHES - 1];
+    int64_t depth = (int64_t)wpk_stage_terms(stage);
     struct wpk_candidate blocked = *out;
-    for (int a = stage->rank; a < stage->axis_count; a++) {
-        depth *= stage->axes[a].extent;
-    }
     if (contraction_bytes(variant, stage) > last &&
         set_row_blocks(variant, g, last / 2, depth, false, &blocked)) {
         wpk_tile_order_set(variant, machine, g, WPK_TILE_ORDER_VECTOR, &blocked);

@@ -120,14 +120,7 @@ int64_t wpk_cuda_tile_registers(const struct wpk_stage *root, const struct wpk_c
 /* Terms of the reduction; 1 without one. */
 double wpk_cuda_terms(const struct wpk_program *program, const struct wpk_cuda_group *group)
 {
-    double terms = 1;
-    if (group->sum >= 0) {
-        const struct wpk_stage *sum = &program->stages[group->sum];
-        for (int a = sum->rank; a < sum->axis_count; a++) {
-            terms *= (double)sum->axes[a].extent;
-        }
-    }
-    return terms;
+    return group->sum >= 0 ? wpk_stage_terms(&program->stages[group->sum]) : 1;
 }
 
 /* ---- ranks */

@@ -92,10 +92,7 @@ static wpk_err cut_reductions(struct wpk_program *program, bool strict)
     for (int s = count - 1; s >= 0 && err == WPK_OK; s--) {
         const struct wpk_stage *stage = &program->stages[s];
         int longest = stage->rank;
-        double results = 1;
-        for (int a = 0; a < stage->rank; a++) {
-            results *= (double)stage->axes[a].extent;
-        }
+        double results = wpk_stage_points_of(stage, 0, stage->rank);
         for (int a = stage->rank; a < stage->axis_count; a++) {
             longest = stage->axes[a].extent > stage->axes[longest].extent ? a : longest;
         }

@@ -168,13 +168,11 @@ static void add_rows(const char *of, const struct wpk_stage *root,
                      const struct wpk_cuda_group *group, struct wpk_gene_list *list)
 {
     int gene = wpk_gene_list_add(list, true, "%s.rows", of);
-    int64_t most = root->axes[group->row_axes - 1].extent, longest = 1, threads = 1;
+    int64_t most = root->axes[group->row_axes - 1].extent, threads = 1;
+    int64_t longest = (int64_t)wpk_stage_points_of(root, group->row_axes, root->rank);
     wpk_gene_list_choice(list, gene, 0, "apart");
     for (int64_t rows = 1; rows <= ROWS_MAX; rows *= 2) {
         wpk_gene_list_number(list, gene, rows < most ? rows : most);
-    }
-    for (int a = group->row_axes; a < root->rank; a++) {
-        longest *= root->axes[a].extent;
     }
     gene = wpk_gene_list_add(list, true, "%s.threads", of);
     while (2 * threads <= longest && threads < ROW_THREADS_LEAST) {
