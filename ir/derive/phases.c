@@ -168,45 +168,30 @@ static int add_copy(struct phases *ph, const struct wpk_node *load, int channel,
     return program->stages[stage].expr < 0 ? -1 : program->stages[stage].output;
 }
 
-/* D' ends with whole tiles of outputs. */
-static int copy_data(struct phases *ph, const int64_t *tile)
+/* D', which ends with whole tiles of outputs, or W' (tile: NULL). */
+static int copy_operand(struct phases *ph, const struct wpk_node *load, const int64_t *tile)
 {
-    const struct wpk_tensor *tensor = &ph->program->tensors[ph->data.tensor];
+    const struct wpk_tensor *tensor = &ph->program->tensors[load->tensor];
     int64_t channels = ph->old.axes[ph->channel].extent * ph->count;
+    int channel = tile != NULL ? ph->data_channel : ph->weight_channel;
     int pair_of[WPK_RANK_MAX];
     int64_t extent[WPK_RANK_MAX];
     for (int d = 0; d < tensor->rank; d++) {
         pair_of[d] = -1;
-        extent[d] = d == ph->data_channel ? channels : tensor->extent[d];
-        for (int p = 0; p < ph->pair_count; p++) {
-            if (ph->pair[p].data_dim == d) {
-                int64_t outputs = ph->old.axes[ph->pair[p].output_axis].extent;
-                pair_of[d] = p;
-                int64_t tiles = (outputs + tile[p] - 1) / tile[p];
-                extent[d] = tiles * tile[p] + ph->pair[p].taps - 1;
-            }
+        extent[d] = d == channel ? channels : tensor->extent[d];
+    }
+    for (int p = 0; p < ph->pair_count; p++) {
+        const struct pair *pair = &ph->pair[p];
+        int d = tile != NULL ? pair->data_dim : pair->weight_dim;
+        pair_of[d] = p;
+        extent[d] = pair->taps;
+        if (tile != NULL) {
+            int64_t outputs = ph->old.axes[pair->output_axis].extent;
+            int64_t tiles = (outputs + tile[p] - 1) / tile[p];
+            extent[d] += tiles * tile[p] - 1;
         }
     }
-    return add_copy(ph, &ph->data, ph->data_channel, pair_of, extent, true);
-}
-
-static int copy_weight(struct phases *ph)
-{
-    const struct wpk_tensor *tensor = &ph->program->tensors[ph->weight.tensor];
-    int64_t channels = ph->old.axes[ph->channel].extent * ph->count;
-    int pair_of[WPK_RANK_MAX];
-    int64_t extent[WPK_RANK_MAX];
-    for (int d = 0; d < tensor->rank; d++) {
-        pair_of[d] = -1;
-        extent[d] = d == ph->weight_channel ? channels : tensor->extent[d];
-        for (int p = 0; p < ph->pair_count; p++) {
-            if (ph->pair[p].weight_dim == d) {
-                pair_of[d] = p;
-                extent[d] = ph->pair[p].taps;
-            }
-        }
-    }
-    return add_copy(ph, &ph->weight, ph->weight_channel, pair_of, extent, false);
+    return add_copy(ph, load, channel, pair_of, extent, tile != NULL);
 }
 
 struct use {
@@ -240,8 +225,8 @@ wpk_err wpk_derive_phases(struct wpk_program *program, int id, const int64_t *ti
     if (tile[0] < 1 || tile[1] < 1 || !recognise(&ph)) {
         return WPK_EUNSUPPORTED;
     }
-    struct use use = {.ph = &ph, .data = copy_data(&ph, tile), .weight = -1};
-    use.weight = use.data < 0 ? -1 : copy_weight(&ph);
+    struct use use = {.ph = &ph, .data = copy_operand(&ph, &ph.data, tile), .weight = -1};
+    use.weight = use.data < 0 ? -1 : copy_operand(&ph, &ph.weight, NULL);
     if (use.weight < 0) {
         return WPK_ENOSPC;
     }
