@@ -173,7 +173,7 @@ wpk_err wpk_expand_compress(struct wpk_expansion *e)
         x.rank = 1;
         x.extent[0] = count;
     }
-    wpk_err err = wpk_operator_axis(wpk_graph_int(e->node, "axis", 0), x.rank, &axis, e->diag);
+    wpk_err err = wpk_operator_axis_of(e->node, 0, x.rank, &axis, e->diag);
     if (err != WPK_OK) {
         return err;
     }
@@ -241,7 +241,7 @@ wpk_err wpk_expand_tensor_scatter(struct wpk_expansion *e)
     char place[32];
     int axis = 0;
 
-    wpk_err err = wpk_operator_axis(wpk_graph_int(e->node, "axis", -2), x.rank, &axis, e->diag);
+    wpk_err err = wpk_operator_axis_of(e->node, -2, x.rank, &axis, e->diag);
     bool fits = err == WPK_OK && axis > 0 && update.rank == x.rank && update.dtype == x.dtype &&
                 (places.rank < 0 || (places.rank == 1 && places.extent[0] == x.extent[0] &&
                                      !wpk_dtype_is_float(places.dtype)));

@@ -54,7 +54,7 @@ static wpk_err fold_gather(const struct wpk_graph *graph, const struct wpk_graph
     if (wpk_dtype_is_float(indices->dtype)) {
         return wpk_fail(diag, WPK_EINVAL, "its indices must be integers");
     }
-    wpk_err err = wpk_operator_axis(wpk_graph_int(node, "axis", 0), data->rank, &axis, diag);
+    wpk_err err = wpk_operator_axis_of(node, 0, data->rank, &axis, diag);
     size *= (size_t)wpk_extents_product(&data->extent[axis + 1], data->rank - 1 - axis);
     int64_t outer =
         err == WPK_OK && count > 0 ? (int64_t)(data->size / size) / data->extent[axis] : 0;

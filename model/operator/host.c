@@ -44,8 +44,7 @@ bool wpk_graph_host(const struct wpk_graph *graph, int node, struct wpk_model_pl
         out->axis = -1;
         return x->is_shaped && out->reduction != WPK_SCATTER_COUNT &&
                (op->kind == WPK_KIND_SCATTER_ND ||
-                wpk_operator_axis(wpk_graph_int(n, "axis", 0), x->rank, &out->axis, NULL) ==
-                    WPK_OK);
+                wpk_operator_axis_of(n, 0, x->rank, &out->axis, NULL) == WPK_OK);
     }
     if (op->kind == WPK_KIND_TOP_K) {
         out->op = n->part == 0 ? WPK_MODEL_PLAN_TOP_K : WPK_MODEL_PLAN_TOP_K_INDICES;

@@ -331,8 +331,7 @@ wpk_err wpk_infer_concat(const struct wpk_inference *in)
 {
     int axis = 0;
 
-    wpk_err err =
-        wpk_operator_axis(wpk_graph_int(in->node, "axis", 0), in->x->rank, &axis, in->diag);
+    wpk_err err = wpk_operator_axis_of(in->node, 0, in->x->rank, &axis, in->diag);
     if (err == WPK_OK) {
         err = wpk_infer_like(in);
     }

@@ -13,8 +13,7 @@ static wpk_err infer_gather(const struct wpk_inference *in)
     const struct wpk_graph_value *indices = wpk_graph_input(in->graph, in->node, INDICES);
     int axis = 0;
 
-    wpk_err err =
-        wpk_operator_axis(wpk_graph_int(in->node, "axis", 0), in->x->rank, &axis, in->diag);
+    wpk_err err = wpk_operator_axis_of(in->node, 0, in->x->rank, &axis, in->diag);
     if (err == WPK_OK && in->x->rank - 1 + indices->rank > WPK_RANK_MAX) {
         err = wpk_fail(in->diag, WPK_EUNSUPPORTED, "more than %d dimensions", WPK_RANK_MAX);
     }
@@ -42,8 +41,7 @@ static wpk_err check_elements(const struct wpk_inference *in)
     const struct wpk_graph_value *indices = wpk_graph_input(in->graph, in->node, INDICES);
     int axis = 0;
 
-    wpk_err err =
-        wpk_operator_axis(wpk_graph_int(in->node, "axis", 0), in->x->rank, &axis, in->diag);
+    wpk_err err = wpk_operator_axis_of(in->node, 0, in->x->rank, &axis, in->diag);
     for (int d = 0; err == WPK_OK && d < in->x->rank; d++) {
         if (indices->rank != in->x->rank || (d != axis && indices->extent[d] > in->x->extent[d])) {
             err = wpk_fail(in->diag, WPK_EINVAL, "its indices do not fit its data");
@@ -141,8 +139,7 @@ static wpk_err infer_one_hot(const struct wpk_inference *in)
 
     wpk_err err = read_depth(wpk_graph_input(in->graph, in->node, DEPTH), &depth, in->diag);
     if (err == WPK_OK) {
-        err = wpk_operator_axis(wpk_graph_int(in->node, "axis", -1), in->x->rank + 1, &axis,
-                                in->diag);
+        err = wpk_operator_axis_of(in->node, -1, in->x->rank + 1, &axis, in->diag);
     }
     if (err == WPK_OK &&
         (values->rank != 1 || values->extent[0] != 2 || in->x->rank >= WPK_RANK_MAX)) {
@@ -162,8 +159,7 @@ static wpk_err infer_top_k(const struct wpk_inference *in)
     int count = 1;
     int axis = 0;
 
-    wpk_err err =
-        wpk_operator_axis(wpk_graph_int(in->node, "axis", -1), in->x->rank, &axis, in->diag);
+    wpk_err err = wpk_operator_axis_of(in->node, -1, in->x->rank, &axis, in->diag);
     if (err == WPK_OK && k != NULL && wpk_graph_integers(k, &wanted, 1, &count) != WPK_OK) {
         return wpk_fail(in->diag, WPK_EUNSUPPORTED, "K must be a constant");
     }
@@ -187,8 +183,7 @@ static wpk_err check_indices(const struct wpk_inference *in)
     int64_t row = is_nd ? indices->extent[indices->rank - 1] : 1;
 
     if (indices->data == NULL ||
-        (!is_nd && wpk_operator_axis(wpk_graph_int(in->node, "axis", 0), in->x->rank, &first,
-                                     NULL) != WPK_OK)) {
+        (!is_nd && wpk_operator_axis_of(in->node, 0, in->x->rank, &first, NULL) != WPK_OK)) {
         return WPK_OK;
     }
     for (int64_t i = 0; i < wpk_graph_elements(indices); i++) {
@@ -287,8 +282,7 @@ static wpk_err print_gather(struct wpk_printer *printer)
     int64_t first = 0;
     int64_t step = 0;
 
-    wpk_err err =
-        wpk_operator_axis(wpk_graph_int(printer->node, "axis", 0), x->rank, &axis, printer->diag);
+    wpk_err err = wpk_operator_axis_of(printer->node, 0, x->rank, &axis, printer->diag);
     if (err != WPK_OK) {
         return err;
     }
@@ -356,8 +350,7 @@ static wpk_err print_one_hot(struct wpk_printer *printer)
 
     wpk_err err = read_depth(printer->input[DEPTH], &depth, printer->diag);
     if (err == WPK_OK) {
-        err =
-            wpk_operator_axis(wpk_graph_int(printer->node, "axis", -1), rank, &axis, printer->diag);
+        err = wpk_operator_axis_of(printer->node, -1, rank, &axis, printer->diag);
     }
     if (err != WPK_OK) {
         return err;

@@ -209,6 +209,12 @@ static int default_axis(enum wpk_operator_axes axes, bool is_flat)
     return axes == WPK_AXES_SOFTMAX && is_flat ? 1 : axes == WPK_AXES_FIRST ? 0 : -1;
 }
 
+wpk_err wpk_operator_axis_of(const struct wpk_graph_node *node, int64_t otherwise, int rank,
+                             int *out, struct wpk_diag *diag)
+{
+    return wpk_operator_axis(wpk_graph_int(node, "axis", otherwise), rank, out, diag);
+}
+
 static wpk_err read_axis(const struct wpk_graph *graph, const struct wpk_graph_node *node, int rank,
                          int *out, struct wpk_diag *diag)
 {
@@ -259,8 +265,7 @@ wpk_err wpk_operator_reduced(const struct wpk_graph *graph, const struct wpk_gra
         is_flat = true;
         break;
     default:
-        err = wpk_operator_axis(wpk_graph_int(node, "axis", default_axis(op->axes, is_flat)), rank,
-                                &axis, diag);
+        err = wpk_operator_axis_of(node, default_axis(op->axes, is_flat), rank, &axis, diag);
         break;
     }
     for (int d = axis; err == WPK_OK && d < (is_flat ? rank : axis + 1); d++) {

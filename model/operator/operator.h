@@ -167,6 +167,10 @@ const char *wpk_axis_names(int count);
 /* The axis `axis` of `rank`, counted from the end if negative.   errors  WPK_EINVAL */
 WPK_MUST_CHECK wpk_err wpk_operator_axis(int64_t axis, int rank, int *out, struct wpk_diag *diag);
 
+/* The same of the node's attribute axis, or `otherwise`. */
+WPK_MUST_CHECK wpk_err wpk_operator_axis_of(const struct wpk_graph_node *node, int64_t otherwise,
+                                            int rank, int *out, struct wpk_diag *diag);
+
 /* How many axes a Shape lists, of `rank`, and the first of them. */
 int wpk_operator_shape_axes(const struct wpk_graph_node *node, int rank, int *first);
 

@@ -150,8 +150,7 @@ wpk_err wpk_print_concat(struct wpk_printer *printer)
     int axis = 0;
     int last = printer->node->input_count - 1;
 
-    wpk_err err = wpk_operator_axis(wpk_graph_int(printer->node, "axis", 0), printer->out->rank,
-                                    &axis, printer->diag);
+    wpk_err err = wpk_operator_axis_of(printer->node, 0, printer->out->rank, &axis, printer->diag);
     if (err != WPK_OK) {
         return err;
     }

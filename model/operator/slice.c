@@ -68,7 +68,7 @@ static wpk_err split(const struct wpk_graph *graph, const struct wpk_graph_node 
     int64_t count = 0;
     int axis = 0;
 
-    wpk_err err = wpk_operator_axis(wpk_graph_int(node, "axis", 0), x->rank, &axis, diag);
+    wpk_err err = wpk_operator_axis_of(node, 0, x->rank, &axis, diag);
     if (err != WPK_OK) {
         return err;
     }

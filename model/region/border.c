@@ -169,8 +169,8 @@ static int concat_axis(const struct wpk_graph *graph, const struct wpk_graph_nod
     int axis = -1;
 
     if (op->kind == WPK_KIND_CONCAT &&
-        wpk_operator_axis(wpk_graph_int(node, "axis", 0), graph->values[node->outputs[0]].rank,
-                          &axis, NULL) != WPK_OK) {
+        wpk_operator_axis_of(node, 0, graph->values[node->outputs[0]].rank, &axis, NULL) !=
+            WPK_OK) {
         axis = -1;
     }
     return axis;

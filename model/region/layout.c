@@ -105,8 +105,7 @@ static bool joins_channels(const struct wpk_graph *graph, const struct wpk_graph
     int axis = -1;
 
     return op->kind == WPK_KIND_CONCAT && rank >= RANK_MIN &&
-           wpk_operator_axis(wpk_graph_int(node, "axis", 0), rank, &axis, NULL) == WPK_OK &&
-           axis == CHANNELS;
+           wpk_operator_axis_of(node, 0, rank, &axis, NULL) == WPK_OK && axis == CHANNELS;
 }
 
 static void class_node(struct layouts *l, const struct wpk_graph_regions *regions, int node)

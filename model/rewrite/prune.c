@@ -67,7 +67,7 @@ static bool find_gathered(const struct wpk_graph *graph, const struct wpk_graph_
 
     if (index == NULL || index->data == NULL || wpk_graph_elements(index) != 1 ||
         wpk_dtype_is_float(index->dtype) ||
-        wpk_operator_axis(wpk_graph_int(node, "axis", 0), x->rank, &out->dim, NULL) != WPK_OK) {
+        wpk_operator_axis_of(node, 0, x->rank, &out->dim, NULL) != WPK_OK) {
         return false;
     }
     out->begin = wpk_graph_integer(index, 0);
@@ -382,8 +382,7 @@ static wpk_err read_part(struct wpk_graph *graph, int node)
     int axis = -1;
     int64_t begin = 0;
     if (wpk_operator_find(concat->op, concat->domain)->kind != WPK_KIND_CONCAT ||
-        wpk_operator_axis(wpk_graph_int(concat, "axis", 0), graph->values[n->inputs[0]].rank, &axis,
-                          NULL) != WPK_OK ||
+        wpk_operator_axis_of(concat, 0, graph->values[n->inputs[0]].rank, &axis, NULL) != WPK_OK ||
         axis != range.dim) {
         return WPK_OK;
     }
