@@ -6,11 +6,16 @@
 #include <math.h>
 #include <string.h>
 
+wpk_err wpk_infer_as(const struct wpk_inference *in, const struct wpk_graph_value *value)
+{
+    in->out->rank = value->rank;
+    memcpy(in->out->extent, value->extent, sizeof(in->out->extent));
+    return WPK_OK;
+}
+
 wpk_err wpk_infer_like(const struct wpk_inference *in)
 {
-    in->out->rank = in->x->rank;
-    memcpy(in->out->extent, in->x->extent, sizeof(in->out->extent));
-    return WPK_OK;
+    return wpk_infer_as(in, in->x);
 }
 
 /* Widen out's extents by those of `with`, aligned at the last axis.   errors  WPK_EINVAL */

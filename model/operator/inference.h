@@ -22,6 +22,9 @@ struct wpk_inference {
 wpk_err wpk_infer_pointwise(const struct wpk_inference *in);
 wpk_err wpk_infer_same(const struct wpk_inference *in);
 wpk_err wpk_infer_like(const struct wpk_inference *in);
+/* The shape of this value. */
+WPK_MUST_CHECK wpk_err wpk_infer_as(const struct wpk_inference *in,
+                                    const struct wpk_graph_value *value);
 wpk_err wpk_infer_reduce(const struct wpk_inference *in);
 wpk_err wpk_infer_conv(const struct wpk_inference *in);
 wpk_err wpk_infer_pool(const struct wpk_inference *in);

@@ -24,9 +24,7 @@ wpk_err wpk_infer_group(const struct wpk_inference *in)
     if (!fits) {
         return wpk_fail(in->diag, WPK_EINVAL, "its groups, scale or bias do not fit its channels");
     }
-    in->out->rank = in->x->rank;
-    memcpy(in->out->extent, in->x->extent, sizeof(in->out->extent));
-    return WPK_OK;
+    return wpk_infer_like(in);
 }
 
 /* "X[d0,4*d1+c,r2,r3]": the elements of a group, named by the axes a and g. */

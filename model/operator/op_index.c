@@ -28,13 +28,6 @@ static wpk_err infer_gather(const struct wpk_inference *in)
     return err;
 }
 
-static wpk_err copy_shape(const struct wpk_inference *in, const struct wpk_graph_value *from)
-{
-    in->out->rank = from->rank;
-    memcpy(in->out->extent, from->extent, sizeof(in->out->extent));
-    return WPK_OK;
-}
-
 /* Indices of one axis, of the data's rank, and within its extents elsewhere. */
 static wpk_err check_elements(const struct wpk_inference *in)
 {
@@ -115,7 +108,7 @@ static wpk_err infer_scatter(const struct wpk_inference *in)
             err = wpk_fail(in->diag, WPK_EINVAL, "its updates do not fit its indices");
         }
     }
-    return err == WPK_OK ? copy_shape(in, in->x) : err;
+    return err == WPK_OK ? wpk_infer_like(in) : err;
 }
 
 static wpk_err read_depth(const struct wpk_graph_value *value, int64_t *out, struct wpk_diag *diag)
@@ -168,7 +161,7 @@ static wpk_err infer_top_k(const struct wpk_inference *in)
                         (long long)in->x->extent[axis]);
     }
     if (err == WPK_OK) {
-        err = copy_shape(in, in->x);
+        err = wpk_infer_like(in);
         in->out->extent[axis] = wanted;
     }
     return err;
@@ -208,7 +201,8 @@ static wpk_err infer_shape(const struct wpk_inference *in)
         return infer_gather(in);
     case WPK_KIND_GATHER_ELEMENTS:
         err = check_elements(in);
-        return err == WPK_OK ? copy_shape(in, wpk_graph_input(in->graph, in->node, INDICES)) : err;
+        return err == WPK_OK ? wpk_infer_as(in, wpk_graph_input(in->graph, in->node, INDICES))
+                             : err;
     case WPK_KIND_GATHER_ND:
         return infer_gather_nd(in);
     case WPK_KIND_ONE_HOT:

@@ -36,13 +36,10 @@ wpk_err wpk_infer_loss(const struct wpk_inference *in)
         return wpk_fail(in->diag, WPK_EINVAL, "its labels or weights do not fit its scores");
     }
     if (in->node->part == 1) {
-        in->out->rank = in->x->rank;
-        memcpy(in->out->extent, in->x->extent, sizeof(in->out->extent));
-    } else if (strcmp(reduction_of(in->node), "none") == 0) {
-        in->out->rank = labels->rank;
-        memcpy(in->out->extent, labels->extent, sizeof(in->out->extent));
+        return wpk_infer_like(in);
     }
-    return WPK_OK;
+    bool is_reduced = strcmp(reduction_of(in->node), "none") != 0;
+    return is_reduced ? WPK_OK : wpk_infer_as(in, labels);
 }
 
 /* Append the text before a place, and "[d0,c,d1]", or "[d0,d1]" without a class. */

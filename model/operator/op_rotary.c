@@ -61,9 +61,8 @@ wpk_err wpk_infer_rotary(const struct wpk_inference *in)
     for (int i = 0; i <= POSITIONS; i++) {
         input[i] = wpk_graph_input(in->graph, in->node, i);
     }
-    in->out->rank = in->x->rank;
-    memcpy(in->out->extent, in->x->extent, sizeof(in->out->extent));
-    return read_rotary(in->node, input, &r, in->diag);
+    wpk_err err = read_rotary(in->node, input, &r, in->diag);
+    return err == WPK_OK ? wpk_infer_like(in) : err;
 }
 
 /* "X[d0,d1,d2,d3+4]" */
