@@ -124,46 +124,26 @@ wpk_err wpk_onednn_conversion(const struct wpk_vendor *self, const_dnnl_memory_d
 
 static dnnl_alg_kind_t eltwise_kind(enum wpk_recipe_function function)
 {
-    switch (function) {
-    case WPK_RECIPE_RELU:
-        return dnnl_eltwise_relu;
-    case WPK_RECIPE_CLIP:
-        return dnnl_eltwise_clip;
-    case WPK_RECIPE_LINEAR:
-        return dnnl_eltwise_linear;
-    case WPK_RECIPE_LOGISTIC:
-        return dnnl_eltwise_logistic;
-    case WPK_RECIPE_TANH:
-        return dnnl_eltwise_tanh;
-    case WPK_RECIPE_ABS:
-        return dnnl_eltwise_abs;
-    case WPK_RECIPE_EXP:
-        return dnnl_eltwise_exp;
-    case WPK_RECIPE_LOG:
-        return dnnl_eltwise_log;
-    case WPK_RECIPE_SQRT:
-    case WPK_RECIPE_FUNCTION_COUNT:
-        break;
-    }
-    return dnnl_eltwise_sqrt;
+    static const dnnl_alg_kind_t kinds[WPK_RECIPE_FUNCTION_COUNT] = {
+        [WPK_RECIPE_RELU] = dnnl_eltwise_relu,     [WPK_RECIPE_CLIP] = dnnl_eltwise_clip,
+        [WPK_RECIPE_LINEAR] = dnnl_eltwise_linear, [WPK_RECIPE_LOGISTIC] = dnnl_eltwise_logistic,
+        [WPK_RECIPE_TANH] = dnnl_eltwise_tanh,     [WPK_RECIPE_ABS] = dnnl_eltwise_abs,
+        [WPK_RECIPE_EXP] = dnnl_eltwise_exp,       [WPK_RECIPE_LOG] = dnnl_eltwise_log,
+        [WPK_RECIPE_SQRT] = dnnl_eltwise_sqrt,
+    };
+    WPK_ASSERT(function < WPK_RECIPE_FUNCTION_COUNT);
+    return kinds[function];
 }
 
 static dnnl_alg_kind_t binary_kind(enum wpk_recipe_binary op)
 {
-    switch (op) {
-    case WPK_RECIPE_SUB:
-        return dnnl_binary_sub;
-    case WPK_RECIPE_MUL:
-        return dnnl_binary_mul;
-    case WPK_RECIPE_DIV:
-        return dnnl_binary_div;
-    case WPK_RECIPE_MIN:
-        return dnnl_binary_min;
-    case WPK_RECIPE_MAX:
-        return dnnl_binary_max;
-    default:
-        return dnnl_binary_add;
-    }
+    static const dnnl_alg_kind_t kinds[WPK_RECIPE_BINARY_COUNT] = {
+        [WPK_RECIPE_ADD] = dnnl_binary_add, [WPK_RECIPE_SUB] = dnnl_binary_sub,
+        [WPK_RECIPE_MUL] = dnnl_binary_mul, [WPK_RECIPE_DIV] = dnnl_binary_div,
+        [WPK_RECIPE_MIN] = dnnl_binary_min, [WPK_RECIPE_MAX] = dnnl_binary_max,
+    };
+    WPK_ASSERT(op < WPK_RECIPE_BINARY_COUNT);
+    return kinds[op];
 }
 
 /* The scale is the weights', by the dimensions that number their channels. */

@@ -21,22 +21,11 @@ static const struct {
 
 static dnnl_data_type_t data_type(enum wpk_dtype dtype)
 {
-    switch (dtype) {
-    case WPK_F32:
-        return dnnl_f32;
-    case WPK_BF16:
-        return dnnl_bf16;
-    case WPK_F16:
-        return dnnl_f16;
-    case WPK_U8:
-        return dnnl_u8;
-    case WPK_I8:
-        return dnnl_s8;
-    case WPK_I32:
-        return dnnl_s32;
-    default:
-        return dnnl_data_type_undef;
-    }
+    static const dnnl_data_type_t types[WPK_DTYPE_COUNT] = {
+        [WPK_F32] = dnnl_f32, [WPK_BF16] = dnnl_bf16, [WPK_F16] = dnnl_f16,
+        [WPK_U8] = dnnl_u8,   [WPK_I8] = dnnl_s8,     [WPK_I32] = dnnl_s32,
+    };
+    return types[dtype]; /* dnnl_data_type_undef is 0 */
 }
 
 wpk_err wpk_onednn_describe(const struct wpk_onednn_library *library,
