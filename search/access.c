@@ -13,25 +13,12 @@ static const int64_t origin[WPK_AXES_MAX];
  * unit that takes as long. From the assembly of pointwise kernels. */
 static double unary_instructions(enum wpk_unary op)
 {
-    switch (op) {
-    case WPK_UNARY_EXP:
-        return 18;
-    case WPK_UNARY_LOG:
-        return 25;
-    case WPK_UNARY_SQRT:
-    case WPK_UNARY_RSQRT:
-        return 8;
-    case WPK_UNARY_TANH:
-    case WPK_UNARY_SIGMOID:
-        return 28;
-    case WPK_UNARY_ERF:
-        return 24;
-    case WPK_UNARY_SIN:
-    case WPK_UNARY_COS:
-        return 40;
-    default:
-        return 1;
-    }
+    static const double counts[WPK_UNARY_COUNT] = {
+        [WPK_UNARY_EXP] = 18,  [WPK_UNARY_LOG] = 25,  [WPK_UNARY_SQRT] = 8,
+        [WPK_UNARY_RSQRT] = 8, [WPK_UNARY_TANH] = 28, [WPK_UNARY_SIGMOID] = 28,
+        [WPK_UNARY_ERF] = 24,  [WPK_UNARY_SIN] = 40,  [WPK_UNARY_COS] = 40,
+    };
+    return counts[op] > 0 ? counts[op] : 1;
 }
 
 static double node_instructions(const struct wpk_node *node)

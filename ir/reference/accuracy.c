@@ -13,18 +13,9 @@
 
 double wpk_accuracy_unit(enum wpk_dtype dtype)
 {
-    switch (dtype) {
-    case WPK_F64:
-        return 0x1p-53;
-    case WPK_F32:
-        return 0x1p-24;
-    case WPK_F16:
-        return 0x1p-11;
-    case WPK_BF16:
-        return 0x1p-8;
-    default:
-        return 0;
-    }
+    static const double units[WPK_DTYPE_COUNT] = {
+        [WPK_F64] = 0x1p-53, [WPK_F32] = 0x1p-24, [WPK_F16] = 0x1p-11, [WPK_BF16] = 0x1p-8};
+    return units[dtype];
 }
 
 double wpk_accuracy_largest(enum wpk_dtype dtype)

@@ -79,17 +79,9 @@ static bool keep_finite(struct making *m, int rank)
 /* Of |terms|: more than the least accurate algorithm loses, less than a term left out. */
 static double relative_tolerance(enum wpk_dtype dtype)
 {
-    switch (dtype) {
-    case WPK_F32:
-    case WPK_F64:
-        return 0x1p-15;
-    case WPK_F16:
-        return 0x1p-8;
-    case WPK_BF16:
-        return 0x1p-5;
-    default:
-        return 0;
-    }
+    static const double tolerances[WPK_DTYPE_COUNT] = {
+        [WPK_F32] = 0x1p-15, [WPK_F64] = 0x1p-15, [WPK_F16] = 0x1p-8, [WPK_BF16] = 0x1p-5};
+    return tolerances[dtype];
 }
 
 /*   shape   view: the program with this output alone */

@@ -7,22 +7,11 @@
 
 static char kind_letter(enum wpk_graph_attribute_kind kind)
 {
-    switch (kind) {
-    case WPK_ATTRIBUTE_INT:
-        return 'i';
-    case WPK_ATTRIBUTE_INTS:
-        return 'I';
-    case WPK_ATTRIBUTE_FLOAT:
-        return 'f';
-    case WPK_ATTRIBUTE_FLOATS:
-        return 'F';
-    case WPK_ATTRIBUTE_TEXT:
-        return 's';
-    case WPK_ATTRIBUTE_TENSOR:
-        return 't';
-    default:
-        return '-';
-    }
+    static const char letters[] = {
+        [WPK_ATTRIBUTE_OTHER] = '-', [WPK_ATTRIBUTE_INT] = 'i',    [WPK_ATTRIBUTE_INTS] = 'I',
+        [WPK_ATTRIBUTE_FLOAT] = 'f', [WPK_ATTRIBUTE_FLOATS] = 'F', [WPK_ATTRIBUTE_TEXT] = 's',
+        [WPK_ATTRIBUTE_TENSOR] = 't'};
+    return letters[kind];
 }
 
 /* True if the text is one of those between '=' and the list's next space. */
