@@ -462,3 +462,136 @@ enum wpk_exit wpk_command_bench(struct wpk_invocation *call)
     }
     return wpk_command_end(call, err);
 }
+
+/* ---- wpkctl prove: two plans of one model */
+
+#define FASTER_MIN 1.02      /* before over after */
+#define ROUNDS_FASTER_MIN 16 /* of 21; so many by chance: one in 75 */
+
+struct proof {
+    struct wpk_run_model options;
+    const char *before;
+    bool json;
+    struct bench bench;               /* entrants: after, before */
+    const struct wpk_plan_call *call; /* after */
+    bool is_faster;
+};
+
+/* The largest difference between two plans' outputs, as a part of the largest value. */
+static wpk_err difference_of(const struct wpk_plan_call *a, const struct wpk_plan_call *b,
+                             double *out, struct wpk_diag *diag)
+{
+    for (size_t o = 0; o < a->output_count; o++) {
+        const struct wpk_argument *mine = wpk_model_output(a->model, a->shape, o);
+        const struct wpk_argument *other = wpk_model_output(b->model, b->shape, o);
+        int64_t count = wpk_tensor_type_elements(&mine->type);
+        if (strcmp(mine->name, other->name) != 0 ||
+            !wpk_tensor_type_equal(&mine->type, &other->type)) {
+            return wpk_fail(diag, WPK_EINVAL, "the plans are of two models: outputs %s and %s",
+                            mine->name, other->name);
+        }
+        double *x = calloc(2 * (size_t)count + 1, sizeof(double)), *y = x + count;
+        if (x == NULL) {
+            return WPK_ENOMEM;
+        }
+        double largest = 0, difference = 0;
+        wpk_convert_widen(mine->type.dtype, a->outputs[o].data, count, x);
+        wpk_convert_widen(mine->type.dtype, b->outputs[o].data, count, y);
+        for (int64_t i = 0; i < count; i++) {
+            largest = fmax(largest, fabs(y[i]));
+            difference = fmax(difference, x[i] == y[i] ? 0 : fabs(x[i] - y[i]));
+        }
+        *out = fmax(*out, largest > 0 ? difference / largest : difference);
+        free(x);
+    }
+    return WPK_OK;
+}
+
+static wpk_err print_proof(struct proof *proof)
+{
+    const struct bench *bench = &proof->bench;
+    struct spread after = spread_of(bench->entrant[0].ns, ROUNDS);
+    struct spread before = spread_of(bench->entrant[1].ns, ROUNDS), ratio = ratio_of(bench, 1);
+    int faster = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        faster += bench->entrant[1].ns[i] > bench->entrant[0].ns[i];
+    }
+    proof->is_faster = ratio.median >= FASTER_MIN && faster >= ROUNDS_FASTER_MIN;
+    const char *verdict = proof->is_faster ? "faster" : "a wash, or slower";
+    if (!proof->json) {
+        printf(
+            "before %.3f ± %.3f ms, after %.3f ± %.3f ms: %.3f ± %.3f times as fast, in %d of %d "
+            "rounds: %s\nthe outputs differ by %.1e of the largest\n",
+            before.median / 1e6, before.mad / 1e6, after.median / 1e6, after.mad / 1e6,
+            ratio.median, ratio.mad, faster, ROUNDS, verdict, bench->entrant[1].difference);
+        return WPK_OK;
+    }
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    wpk_json_put_int(w, "before_ns", (int64_t)before.median);
+    wpk_json_put_int(w, "after_ns", (int64_t)after.median);
+    wpk_json_put_real(w, "ratio", ratio.median);
+    wpk_json_put_real(w, "ratio_mad", ratio.mad);
+    wpk_json_put_int(w, "rounds", ROUNDS);
+    wpk_json_put_int(w, "rounds_faster", faster);
+    wpk_json_put_real(w, "difference", bench->entrant[1].difference);
+    wpk_json_put_bool(w, "faster", proof->is_faster);
+    return wpk_json_puts(w, true);
+}
+
+static wpk_err use_before(const struct wpk_plan_call *before, void *user, struct wpk_diag *diag)
+{
+    struct proof *proof = user;
+    struct bench *bench = &proof->bench;
+    wpk_err err = WPK_OK;
+
+    if (before->output_count != proof->call->output_count ||
+        before->input_count != proof->call->input_count) {
+        return wpk_fail(diag, WPK_EINVAL, "the plans are of two models");
+    }
+    if (wpk_model_threads(before->model) == 1 && wpk_model_threads(proof->call->model) == 1) {
+        pin();
+    }
+    for (int round = 0; err == WPK_OK && round < ROUNDS; round++) {
+        for (int i = 0; err == WPK_OK && i < 2; i++) {
+            int e = round % 2 == 0 ? i : 1 - i;
+            err = time_ours(e == 0 ? proof->call : before, &bench->entrant[e].ns[round]);
+        }
+    }
+    err = err == WPK_OK ? difference_of(proof->call, before, &bench->entrant[1].difference, diag)
+                        : err;
+    return err == WPK_OK ? print_proof(proof) : err;
+}
+
+static wpk_err use_after(const struct wpk_plan_call *call, void *user, struct wpk_diag *diag)
+{
+    struct proof *proof = user;
+    proof->call = call;
+    return wpk_run_model_with(proof->before, &proof->options, use_before, proof, diag);
+}
+
+enum wpk_exit wpk_command_prove(struct wpk_invocation *call)
+{
+    static struct proof proof;
+    const struct wpk_option options[] = {
+        WPK_ARGS_LIST("input", "TENSOR=FILE.npy",
+                      "an input; drawn where none is given (repeatable)", &proof.options.inputs),
+        WPK_PLAN_SHAPE_OPTION_ROW(proof.options.fixing.shapes),
+        WPK_ARGS_FLAG("json", "as JSON", &proof.json),
+        WPK_ARGS_END,
+    };
+
+    if (!wpk_command_begin(call, options, 2, 2)) {
+        return call->status;
+    }
+    proof.options.draw = true;
+    proof.before = call->args.operands[0];
+    wpk_err err =
+        wpk_run_model_with(call->args.operands[1], &proof.options, use_after, &proof, &call->diag);
+    if (err == WPK_OK && !(proof.bench.entrant[1].difference <= DIFFERENCE_QUANTIZED_MAX)) {
+        fprintf(stderr, "wpkctl: the outputs differ: one of the two plans is wrong\n");
+        call->status = WPK_EXIT_FAILED;
+    } else if (err == WPK_OK && !proof.is_faster) {
+        call->status = WPK_EXIT_FAILED;
+    }
+    return wpk_command_end(call, err);
+}

@@ -265,6 +265,17 @@ def test_bench(box):
     check(status == 0 and "--python" in mnn["why"] and runtime["ratio"] > 0, "one that is not installed", out, err)
 
 
+def test_prove(box):
+    """A plan beside itself is a wash, and beside another model's refused; the outputs are compared."""
+    plan = tuned(box)[1]
+    status, out, err = box.run("wpkctl", "prove", plan, plan, "--json")
+    said = json.loads(out)
+    check(status == (0 if said["faster"] else 1) and said["difference"] == 0 and 0.3 < said["ratio"] < 3
+          and said["rounds"] == 21, "beside itself", status, out, err)
+    check("times as fast" in box.run("wpkctl", "prove", plan, plan)[1], "in words")
+    check("No such file" in refused(box, "prove", plan, box.path("none.wpk")), "no such plan")
+
+
 def test_show(box):
     folder, plan = tuned(box)
     drawing = os.path.join(folder, "plan.svg")
