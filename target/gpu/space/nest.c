@@ -59,7 +59,7 @@ static void add_root(struct wpk_cuda_build *b, int g)
         }
     }
     wpk_cuda_add_points(nest, &entry->pure, group, t);
-    if (group->j == root->rank - 1) {
+    if (group->j >= 0 && group->j == root->rank - 1) {
         wpk_cuda_bind_lanes(nest, &entry->pure, group, t);
     }
 }
