@@ -156,7 +156,7 @@ struct wpk_graph_attribute wpk_compose_integers(struct wpk_compose *c, const cha
     int64_t *copy = check(c, WPK_ARENA_NEW(&c->graph->arena, int64_t, WPK_RANK_MAX));
 
     WPK_ASSERT(count <= WPK_RANK_MAX);
-    if (copy != NULL) {
+    if (copy != NULL && count > 0) {
         memcpy(copy, values, (size_t)count * sizeof(*copy));
     }
     return (struct wpk_graph_attribute){.name = name,
