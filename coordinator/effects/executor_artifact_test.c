@@ -278,7 +278,7 @@ static void another_session_has_no_more_on_the_way(void **state)
         put_upload(f, w, worker->held[0].id, "code");
     }
     worker->hello.roles = WPK_WORKER_BUILDS; /* another hello is another session */
-    wpk_err joined = wpk_fixture_hello(f, w);
+    wpk_err joined = (wpk_err)wpk_fixture_hello(f, w);
     wpk_fixture_poll(f, w, 0); /* it still holds its work item */
     put_upload(f, w, worker->held[0].id, "code");
     bool refused = worker->answered && worker->err == WPK_EBUSY;

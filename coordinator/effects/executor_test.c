@@ -240,7 +240,7 @@ static void make_token(struct wpk_fixture *f, const char *body, char id[WPK_TOKE
 static wpk_err say_hello(struct wpk_fixture *f, int worker, const char *secret)
 {
     snprintf(f->workers[worker].hello.token, sizeof f->workers[worker].hello.token, "%s", secret);
-    return wpk_fixture_hello(f, worker);
+    return (wpk_err)wpk_fixture_hello(f, worker);
 }
 
 static void expect_error(struct wpk_fixture *f, int worker, wpk_err want, const char *why)
