@@ -269,7 +269,7 @@ if ! wheels_present; then
 fi
 
 case ${1:-} in
-test) need_venv test-venv "$root/tests/requirements.txt" "schemathesis and others (45 MB)" ;;
+test) need_venv test-venv "$root/tests/requirements.txt" "schemathesis and others (60 MB)" ;;
 esac
 case ${1:-} in
 test | wheel) need_venv wheel-venv "$root/python/requirements.txt" "auditwheel (2 MB)" ;;
