@@ -116,8 +116,10 @@ static void collect_dims(const struct wpk_variant *variant, int g, const struct 
     }
 }
 
-bool wpk_candidate_copy(const struct wpk_variant *variant, int g, const struct wpk_decisions *d,
-                        int slot, struct wpk_packing *out)
+/* True if the copy of the operand of a pack gene, number `slot` of the group, differs from its
+ * tensor and can be made: then *out says how its dimensions lie. */
+static bool find_copy(const struct wpk_variant *variant, int g, const struct wpk_decisions *d,
+                      int slot, struct wpk_packing *out)
 {
     const struct wpk_structure *s = variant->plan;
     const struct wpk_slots *slots = &s->slots[g];
@@ -149,7 +151,7 @@ bool wpk_candidate_copy_is_cut(const struct wpk_variant *variant, int g,
         const struct wpk_node *load = load_of(variant, g, slot);
         int rank = program->stages[member->stage].rank;
         struct wpk_packing packing;
-        if (!d->pack[slot] || !wpk_candidate_copy(variant, g, d, slot, &packing)) {
+        if (!d->pack[slot] || !find_copy(variant, g, d, slot, &packing)) {
             continue;
         }
         for (int i = 0; i < packing.dim_count; i++) {
@@ -184,9 +186,11 @@ static int64_t panel_needs(const struct wpk_variant *variant, int g, const struc
            wpk_block_tiles(&variant->program.stages[group->root], d, root_axis);
 }
 
-void wpk_candidate_copy_extents(const struct wpk_variant *variant, int g,
-                                const struct wpk_decisions *d, int slot,
-                                const struct wpk_packing *packing, int64_t *extent)
+/* Fill `extent` with the elements of a copy's dimensions: of all that it has, or of what a panel
+ * needs of it where the copy is staged.
+ *   shape   extent [packing->dim_count] */
+static void find_extents(const struct wpk_variant *variant, int g, const struct wpk_decisions *d,
+                         int slot, const struct wpk_packing *packing, int64_t *extent)
 {
     const struct wpk_tensor *tensor = &variant->program.tensors[packing->tensor];
     const struct wpk_node *load = load_of(variant, g, slot);
@@ -227,8 +231,11 @@ static void add_loop(struct wpk_nest *nest, struct wpk_nest_entry *copy, int axi
                       &(struct wpk_nest_loop){.axis = axis, .binding = binding, .step = step});
 }
 
-void wpk_candidate_copy_loops(const struct wpk_space_options *options, struct wpk_nest *nest,
-                              struct wpk_nest_entry *copy)
+/* Add the loops of a copy that the main program makes. The lanes run along the tensor's contiguous
+ * dimension; if that is not the copy's last one, the copy transposes, and a few rows of it are
+ * written out, of which LLVM makes shuffles. */
+static void add_loops(const struct wpk_space_options *options, struct wpk_nest *nest,
+                      struct wpk_nest_entry *copy)
 {
     int last = copy->packing.dim_count - 1;
     int source = find_contiguous(nest->program, &copy->packing);
@@ -251,5 +258,56 @@ void wpk_candidate_copy_loops(const struct wpk_space_options *options, struct wp
     }
     if (lanes > 1) {
         add_loop(nest, copy, source, WPK_BIND_LANES, 1);
+    }
+}
+
+/* The place of a staged copy: in the loop over the panels of the sum that reads it. */
+static struct wpk_nest_place panel_of(const struct wpk_variant *variant, int g, int root,
+                                      const struct wpk_nest *nest)
+{
+    const struct wpk_structure *structure = variant->plan;
+    const struct wpk_group *group = &structure->plan.group[g];
+    int e = root;
+    while (nest->entry[e].stage != group->member[group->contraction].stage) {
+        e++;
+        WPK_ASSERT(e < nest->entry_count);
+    }
+    return (struct wpk_nest_place){.entry = e, .update = true, .loop = 0};
+}
+
+/* The first group that copies a tensor decides the order for all who read it. */
+static bool is_copied(const struct wpk_nest *nest, int tensor)
+{
+    for (int e = 0; e < nest->entry_count; e++) {
+        if (nest->entry[e].kind == WPK_NEST_COPY && nest->entry[e].packing.tensor == tensor) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void wpk_candidate_add_copies(const struct wpk_variant *variant,
+                              const struct wpk_space_options *options, int g,
+                              const struct wpk_decisions *d, int root, struct wpk_nest *nest)
+{
+    const struct wpk_structure *structure = variant->plan;
+    for (int slot = 0; slot < structure->slots[g].pack_count; slot++) {
+        struct wpk_packing packing;
+        if (!d->pack[slot] || !find_copy(variant, g, d, slot, &packing) ||
+            is_copied(nest, packing.tensor)) {
+            continue;
+        }
+        int writer = wpk_program_writer(&variant->program, packing.tensor);
+        struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_COPY, -1);
+        entry->packing = packing;
+        entry->bounded = d->staged[slot];
+        if (d->staged[slot]) {
+            entry->place = panel_of(variant, g, root, nest);
+        }
+        find_extents(variant, g, d, slot, &packing, entry->extent);
+        if (variant->program.tensors[packing.tensor].role != WPK_ROLE_CONSTANT &&
+            (writer < 0 || !structure->plan.prepare[writer])) {
+            add_loops(options, nest, entry);
+        }
     }
 }

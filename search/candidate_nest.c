@@ -518,46 +518,6 @@ static void add_member(struct draft *draft, int g, int m)
     }
 }
 
-/* ---- operands copied into the order in which the loops read them */
-
-/* An operand of the main program is copied whole beforehand, or as much as a panel needs of it. A
- * constant is copied by the prepare program, which schedules itself. */
-static void add_copy(struct draft *draft, int g, int slot, const struct wpk_packing *packing)
-{
-    const struct wpk_program *program = &draft->variant->program;
-    const struct wpk_decisions *d = &draft->d[g];
-    int writer = wpk_program_writer(program, packing->tensor);
-    struct wpk_nest_entry *entry = wpk_nest_add(draft->nest, WPK_NEST_COPY, -1);
-    entry->packing = *packing;
-    entry->bounded = d->staged[slot];
-    if (d->staged[slot]) {
-        /* The place of a copy: in the loop over the panels of the sum that reads it. */
-        const struct wpk_group *group = &draft->structure->plan.group[g];
-        int e = draft->root[g];
-        while (draft->nest->entry[e].stage != group->member[group->contraction].stage) {
-            e++;
-            WPK_ASSERT(e < draft->nest->entry_count);
-        }
-        entry->place = (struct wpk_nest_place){.entry = e, .update = true, .loop = 0};
-    }
-    wpk_candidate_copy_extents(draft->variant, g, d, slot, packing, entry->extent);
-    if (program->tensors[packing->tensor].role != WPK_ROLE_CONSTANT &&
-        (writer < 0 || !draft->structure->plan.prepare[writer])) {
-        wpk_candidate_copy_loops(draft->options, draft->nest, entry);
-    }
-}
-
-/* The first group that copies a tensor decides the order for all who read it. */
-static bool is_copied(const struct wpk_nest *nest, int tensor)
-{
-    for (int e = 0; e < nest->entry_count; e++) {
-        if (nest->entry[e].kind == WPK_NEST_COPY && nest->entry[e].packing.tensor == tensor) {
-            return true;
-        }
-    }
-    return false;
-}
-
 wpk_err wpk_decisions_nest(const struct wpk_variant *variant,
                            const struct wpk_space_options *options, const struct wpk_decisions *d,
                            struct wpk_nest *out)
@@ -578,13 +538,7 @@ wpk_err wpk_decisions_nest(const struct wpk_variant *variant,
         }
     }
     for (int g = 0; g < structure->plan.group_count; g++) {
-        for (int i = 0; i < structure->slots[g].pack_count; i++) {
-            struct wpk_packing packing;
-            if (d[g].pack[i] && wpk_candidate_copy(variant, g, &d[g], i, &packing) &&
-                !is_copied(out, packing.tensor)) {
-                add_copy(&draft, g, i, &packing);
-            }
-        }
+        wpk_candidate_add_copies(variant, options, g, &d[g], draft.root[g], out);
     }
     return out->full ? WPK_ENOSPC : WPK_OK;
 }
