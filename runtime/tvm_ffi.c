@@ -103,7 +103,7 @@ static int open_library(void)
     return 0;
 }
 
-/* Where this file is, whichever folder the process has gone to since. */
+/* The absolute path of this shared library: the process may change its working directory later. */
 static char here[4096];
 
 __attribute__((constructor)) static void find_here(void)
