@@ -73,29 +73,58 @@ static void what_is_pending_is_bounded(void **state)
     wpk_misses_free(misses); /* with what is pending */
 }
 
-static void write_all(struct wpk_store *store, struct wpk_index *index, struct wpk_misses *misses)
+struct fixture {
+    char directory[32];
+    struct wpk_misses *misses;
+    struct wpk_store *store;
+    struct wpk_index *index;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    snprintf(f->directory, sizeof f->directory, "/tmp/wpk-misses-XXXXXX");
+    assert_non_null(mkdtemp(f->directory));
+    assert_int_equal(wpk_store_open(f->directory, wpk_clock_system(), &f->store, NULL), WPK_OK);
+    assert_int_equal(wpk_index_new(&f->index), WPK_OK);
+    f->misses = wpk_misses_new();
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    wpk_index_free(f->index);
+    wpk_store_close(f->store);
+    wpk_misses_free(f->misses);
+    wpk_err err = wpk_fs_remove_tree(f->directory, NULL);
+    free(f);
+    return err == WPK_OK ? 0 : -1;
+}
+
+static void write_all(struct fixture *f)
 {
     uint32_t count;
-    struct wpk_miss *taken = wpk_misses_take(misses, &count);
-    wpk_store_begin(store);
-    wpk_misses_write(store, index, taken, count);
-    assert_int_equal(wpk_store_commit(store, NULL), WPK_OK);
+    struct wpk_miss *taken = wpk_misses_take(f->misses, &count);
+    wpk_store_begin(f->store);
+    wpk_misses_write(f->store, f->index, taken, count);
+    assert_int_equal(wpk_store_commit(f->store, NULL), WPK_OK);
     drop(taken, count);
 }
 
 /* Returns the page's text, for the caller to free. */
-static char *list(struct wpk_store *store, struct wpk_index *index, uint64_t from, int max,
-                  uint64_t *next)
+static char *list(struct fixture *f, uint64_t from, int max, uint64_t *next)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     struct wpk_buf text = {0};
     char *taken = NULL;
     size_t size;
-    const struct wpk_index_version *version = wpk_index_acquire(index);
+    const struct wpk_index_version *version = wpk_index_acquire(f->index);
     wpk_json_begin_array(w, "m");
-    *next = wpk_misses_list(store, version, from, max, w);
+    *next = wpk_misses_list(f->store, version, from, max, w);
     wpk_json_end(w);
-    wpk_index_release(index, version);
+    wpk_index_release(f->index, version);
     assert_int_equal(wpk_json_print(w, false, &text), WPK_OK);
     wpk_json_writer_free(w);
     assert_int_equal(wpk_buf_take(&text, &taken, &size), WPK_OK);
@@ -104,64 +133,42 @@ static char *list(struct wpk_store *store, struct wpk_index *index, uint64_t fro
 
 static void the_table_keeps_what_costs_most(void **state)
 {
-    char directory[] = "/tmp/wpk-misses-XXXXXX";
-    struct wpk_misses *misses = wpk_misses_new();
-    struct wpk_store *store = NULL;
-    struct wpk_index *index = NULL;
+    struct fixture *f = *state;
     uint64_t next;
-    (void)state;
-    assert_non_null(mkdtemp(directory));
-    assert_int_equal(wpk_store_open(directory, wpk_clock_system(), &store, NULL), WPK_OK);
-    assert_int_equal(wpk_index_new(&index), WPK_OK);
-    add(misses, 1, 10, 1000); /* 900 ns lost */
-    add(misses, 2, 1, 5);     /* faster than the estimate: none */
-    write_all(store, index, misses);
+    add(f->misses, 1, 10, 1000); /* 900 ns lost */
+    add(f->misses, 2, 1, 5);     /* faster than the estimate: none */
+    write_all(f);
     for (int i = 3; i < WPK_MISSES_MAX + 3; i++) {
-        add(misses, i, 1, 12); /* 2 ns */
+        add(f->misses, i, 1, 12); /* 2 ns */
     }
-    write_all(store, index, misses);
-    add(misses, 1, 10, 1000);
-    write_all(store, index, misses);
-    char *text = list(store, index, 0, 2, &next);
+    write_all(f);
+    add(f->misses, 1, 10, 1000);
+    write_all(f);
+    char *text = list(f, 0, 2, &next);
     assert_int_equal(next, 2);
     assert_non_null(strstr(text, "\"lookups\":2,\"calls\":20,\"time_ns\":2000,\"estimate_ns\":10,"
                                  "\"lost_ns\":1800,"));
     assert_non_null(strstr(text, "\"device\":\"" DEVICE "\",\"threads\":2,\"op\":{\"op\":"));
     free(text);
-    text = list(store, index, 2, WPK_MISSES_MAX, &next);
+    text = list(f, 2, WPK_MISSES_MAX, &next);
     assert_int_equal(next, 0);
     assert_null(strstr(text, "\"time_ns\":5,")); /* what cost least had to go */
     free(text);
-    wpk_index_free(index);
-    wpk_store_close(store);
-    wpk_misses_free(misses);
-    assert_int_equal(wpk_fs_remove_tree(directory, NULL), WPK_OK);
 }
 
 /* As large as one lookup may say, and together no more. */
 static void sums_stay_numbers_of_json(void **state)
 {
-    char directory[] = "/tmp/wpk-misses-XXXXXX";
-    struct wpk_misses *misses = wpk_misses_new();
-    struct wpk_store *store = NULL;
-    struct wpk_index *index = NULL;
+    struct fixture *f = *state;
     uint64_t next;
-    (void)state;
-    assert_non_null(mkdtemp(directory));
-    assert_int_equal(wpk_store_open(directory, wpk_clock_system(), &store, NULL), WPK_OK);
-    assert_int_equal(wpk_index_new(&index), WPK_OK);
     for (int i = 0; i < 2; i++) {
-        add(misses, 1, WPK_JSON_INT_MAX, WPK_JSON_INT_MAX);
-        add(misses, 1, WPK_JSON_INT_MAX, WPK_JSON_INT_MAX);
-        write_all(store, index, misses);
+        add(f->misses, 1, WPK_JSON_INT_MAX, WPK_JSON_INT_MAX);
+        add(f->misses, 1, WPK_JSON_INT_MAX, WPK_JSON_INT_MAX);
+        write_all(f);
     }
-    char *text = list(store, index, 0, 2, &next);
+    char *text = list(f, 0, 2, &next);
     assert_non_null(strstr(text, "\"calls\":9007199254740991,\"time_ns\":9007199254740991,"));
     free(text);
-    wpk_index_free(index);
-    wpk_store_close(store);
-    wpk_misses_free(misses);
-    assert_int_equal(wpk_fs_remove_tree(directory, NULL), WPK_OK);
 }
 
 int main(void)
@@ -169,8 +176,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_lookups_are_one),
         cmocka_unit_test(what_is_pending_is_bounded),
-        cmocka_unit_test(the_table_keeps_what_costs_most),
-        cmocka_unit_test(sums_stay_numbers_of_json),
+        cmocka_unit_test_setup_teardown(the_table_keeps_what_costs_most, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(sums_stay_numbers_of_json, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
