@@ -6,6 +6,7 @@ input costs; what `import woodpecker` adds to numpy; how much memory a plan cost
 load(), beside one.
 """
 import argparse
+import json
 import os
 import statistics
 import subprocess
@@ -14,6 +15,7 @@ import tempfile
 import time
 
 import numpy as np
+import tvm_ffi
 import onnx
 import onnxruntime as ort
 import woodpecker as wpk
@@ -103,6 +105,20 @@ def memory_of(plan_path, processes):
     return sum(values)
 
 
+def by_tvm(folder, seconds):
+    """The medians of a kernel's call by TVM's ABI, with tensors of tvm_ffi and of NumPy, in us."""
+    path, x, y = os.path.join(folder, "add_ffi.so"), np.ones(16, "f4"), np.zeros(16, "f4")
+    history = ["--data", os.path.join(folder, "history")]
+    wpkctl = os.path.join(os.environ["WPK_BIN"], "wpkctl")
+    told = subprocess.run([wpkctl, "tune", "--op", "Y[i] = X[i] + 1", "--tensor", "X=f32[16]", "--tensor", "Y=f32[16]",
+                           "--json", "--candidates", "1", *history], check=True, capture_output=True, text=True).stdout
+    name = json.loads(told)["kernels"][0]["fingerprint"]
+    subprocess.run([wpkctl, "get", name, "--own", "--tvm-ffi", "-o", path, *history], check=True, capture_output=True)
+    add = getattr(tvm_ffi.load_module(path), name)
+    kept = tvm_ffi.from_dlpack(x), tvm_ffi.from_dlpack(y)
+    return turns([lambda: add(*kept), lambda: add(x, y)], seconds)[0]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=10)
@@ -117,6 +133,7 @@ def main():
             [lambda: first.run(arrays), lambda: empty.run(None, one), lambda: many.run(all_arrays)], options.seconds)
         print("one input, one output     %6.2f us; ONNX Runtime's empty graph %.2f us; ours / its %.2f" % (ours, theirs, ratio))
         print("each further input        %6.2f us" % ((nine - ours) / 8))
+        print("by TVM's ABI              %6.2f us; with NumPy's arrays %.2f us" % tuple(by_tvm(folder, options.seconds)))
         print("import woodpecker         %6.1f ms behind numpy" % import_ms())
         weights = numpy_helper.from_array(np.ones((WEIGHTS, WEIGHTS), "f4"), "w")
         path = save(os.path.join(folder, "large.onnx"), [helper.make_node("MatMul", ["x", "w"], ["y"])],
