@@ -114,9 +114,6 @@ static wpk_err submit(const struct wpk_command_context *context, struct wpk_show
 {
     struct wpk_session session = {0};
     struct wpk_buf misses = {.size_max = WPK_HTTP_REPLY_MAX}, job = {0};
-    struct wpk_http_reply reply = {0};
-    struct wpk_arena arena = {0};
-    struct wpk_api_job accepted;
     show->session.need = WPK_SESSION_RUNNING;
     wpk_err err = wpk_session_open(context, &show->session, &session, diag);
     if (err == WPK_OK) {
@@ -126,13 +123,9 @@ static wpk_err submit(const struct wpk_command_context *context, struct wpk_show
     if (err == WPK_OK && job.size == 0) {
         err = wpk_fail(diag, WPK_ENOENT, "nothing that was looked up is missing");
     }
-    err = err == WPK_OK ? wpk_session_submit(&session, wpk_buf_text(&job), &reply, diag) : err;
-    err = err == WPK_OK ? wpk_api_decode_job(&reply.body, &arena, &accepted, diag) : err;
     if (err == WPK_OK) {
-        puts(show->output.json ? wpk_buf_text(&reply.body) : accepted.id);
+        err = wpk_session_submit_shown(&session, wpk_buf_text(&job), show->output.json, diag);
     }
-    wpk_arena_fini(&arena);
-    wpk_http_reply_fini(&reply);
     wpk_buf_fini(&job);
     wpk_buf_fini(&misses);
     wpk_session_close(&session);

@@ -73,6 +73,10 @@ wpk_err wpk_session_ask(struct wpk_session *session, const char *path, const cha
 wpk_err wpk_session_submit(struct wpk_session *session, const char *job,
                            struct wpk_http_reply *reply, struct wpk_diag *diag);
 
+/* Submit a job, and print its id; `json`: the answer. */
+WPK_MUST_CHECK wpk_err wpk_session_submit_shown(struct wpk_session *session, const char *text,
+                                                bool json, struct wpk_diag *diag);
+
 /* True if the text is a job's id as openapi.yaml defines it; other text could change the path. */
 bool wpk_session_is_job_id(const char *id, struct wpk_diag *diag);
 

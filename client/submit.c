@@ -5,25 +5,33 @@
 
 #include <stdio.h>
 
-static wpk_err submit(const struct wpk_command_context *context,
-                      const struct wpk_session_options *session_options, struct wpk_job *job,
-                      bool json, struct wpk_diag *diag)
+wpk_err wpk_session_submit_shown(struct wpk_session *session, const char *text, bool json,
+                                 struct wpk_diag *diag)
 {
-    struct wpk_buf text = {0};
-    struct wpk_session session = {0};
     struct wpk_http_reply reply = {0};
     struct wpk_arena arena = {0};
     struct wpk_api_job accepted;
 
-    wpk_err err = wpk_job_encode(job, &text);
-    err = err == WPK_OK ? wpk_session_open(context, session_options, &session, diag) : err;
-    err = err == WPK_OK ? wpk_session_submit(&session, wpk_buf_text(&text), &reply, diag) : err;
+    wpk_err err = wpk_session_submit(session, text, &reply, diag);
     err = err == WPK_OK ? wpk_api_decode_job(&reply.body, &arena, &accepted, diag) : err;
     if (err == WPK_OK) {
         puts(json ? wpk_buf_text(&reply.body) : accepted.id);
     }
     wpk_arena_fini(&arena);
     wpk_http_reply_fini(&reply);
+    return err;
+}
+
+static wpk_err submit(const struct wpk_command_context *context,
+                      const struct wpk_session_options *session_options, struct wpk_job *job,
+                      bool json, struct wpk_diag *diag)
+{
+    struct wpk_buf text = {0};
+    struct wpk_session session = {0};
+
+    wpk_err err = wpk_job_encode(job, &text);
+    err = err == WPK_OK ? wpk_session_open(context, session_options, &session, diag) : err;
+    err = err == WPK_OK ? wpk_session_submit_shown(&session, wpk_buf_text(&text), json, diag) : err;
     wpk_session_close(&session);
     wpk_buf_fini(&text);
     return err;
