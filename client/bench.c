@@ -111,6 +111,18 @@ static wpk_err write_inputs(const struct bench *bench, const struct wpk_plan_cal
     return err;
 }
 
+/* The largest difference, as a part of the largest of `theirs`. */
+static double difference_between(const double *ours, const double *theirs, int64_t count)
+{
+    double largest = 0, difference = 0;
+
+    for (int64_t i = 0; i < count; i++) {
+        largest = fmax(largest, fabs(theirs[i]));
+        difference = fmax(difference, ours[i] == theirs[i] ? 0 : fabs(ours[i] - theirs[i]));
+    }
+    return largest > 0 ? difference / largest : difference;
+}
+
 /* The largest difference of one output, as a part of the peer's largest value. */
 static wpk_err compare_output(const struct bench *bench, const struct wpk_plan_call *call,
                               size_t index, double *worst, struct wpk_diag *diag)
@@ -121,8 +133,6 @@ static wpk_err compare_output(const struct bench *bench, const struct wpk_plan_c
     double *theirs = calloc((size_t)count + 1, sizeof(double));
     struct wpk_buf bytes = {.size_max = FILE_SIZE_MAX};
     struct wpk_npy npy;
-    double largest = 0;
-    double difference = 0;
     char path[96];
 
     path_of(bench, "out", index, path, sizeof(path));
@@ -136,11 +146,7 @@ static wpk_err compare_output(const struct bench *bench, const struct wpk_plan_c
         memcpy(ours, theirs, (size_t)count * wpk_dtype_size(type->dtype));
         wpk_convert_widen(type->dtype, ours, count, theirs);
         wpk_convert_widen(type->dtype, call->outputs[index].data, count, ours);
-        for (int64_t i = 0; i < count; i++) {
-            largest = fmax(largest, fabs(theirs[i]));
-            difference = fmax(difference, ours[i] == theirs[i] ? 0 : fabs(ours[i] - theirs[i]));
-        }
-        *worst = fmax(*worst, largest > 0 ? difference / largest : difference);
+        *worst = fmax(*worst, difference_between(ours, theirs, count));
     }
     wpk_buf_fini(&bytes);
     free(ours);
@@ -494,14 +500,9 @@ static wpk_err difference_of(const struct wpk_plan_call *a, const struct wpk_pla
         if (x == NULL) {
             return WPK_ENOMEM;
         }
-        double largest = 0, difference = 0;
         wpk_convert_widen(mine->type.dtype, a->outputs[o].data, count, x);
         wpk_convert_widen(mine->type.dtype, b->outputs[o].data, count, y);
-        for (int64_t i = 0; i < count; i++) {
-            largest = fmax(largest, fabs(y[i]));
-            difference = fmax(difference, x[i] == y[i] ? 0 : fabs(x[i] - y[i]));
-        }
-        *out = fmax(*out, largest > 0 ? difference / largest : difference);
+        *out = fmax(*out, difference_between(x, y, count));
         free(x);
     }
     return WPK_OK;
