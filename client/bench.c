@@ -414,8 +414,6 @@ static wpk_err use(const struct wpk_plan_call *call, void *user, struct wpk_diag
 static wpk_err arrange(const struct wpk_invocation *call, struct bench *bench,
                        struct wpk_diag *diag)
 {
-    const char *tmp = call->context->tmp_dir;
-
     if (bench->against != NULL && bench->onnx_path == NULL) {
         return wpk_fail(diag, WPK_EINVAL,
                         "--against needs --onnx FILE, the model that the others run");
@@ -424,14 +422,8 @@ static wpk_err arrange(const struct wpk_invocation *call, struct bench *bench,
         return WPK_OK;
     }
     bench->against = bench->against != NULL ? bench->against : "onnxruntime";
-    snprintf(bench->folder, sizeof(bench->folder), "%.40s/wpk-bench-XXXXXX",
-             tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
-    if (mkdtemp(bench->folder) == NULL) {
-        wpk_diag_set(diag, "cannot make a folder %s", bench->folder);
-        bench->folder[0] = '\0';
-        return WPK_ESYSTEM;
-    }
-    return WPK_OK;
+    return wpk_fs_make_temporary(call->context->tmp_dir, "wpk-bench", bench->folder,
+                                 sizeof(bench->folder), diag);
 }
 
 enum wpk_exit wpk_command_bench(struct wpk_invocation *call)

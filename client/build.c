@@ -56,14 +56,8 @@ static wpk_err prepare(struct build *build, struct wpk_diag *diag)
                        build->path);
     }
     if (err == WPK_OK) {
-        snprintf(build->dir, sizeof(build->dir), "%s/wpk-build-XXXXXX", build->tmp_dir);
-        if (mkdtemp(build->dir) == NULL) {
-            err = errno == ENOENT ? WPK_EINVAL : wpk_fs_err(errno);
-            wpk_diag_set(
-                diag, "cannot create a directory in %s: %s; set TMPDIR to one that can be written",
-                build->tmp_dir, strerror(errno));
-            build->dir[0] = '\0';
-        }
+        err = wpk_fs_make_temporary(build->tmp_dir, "wpk-build", build->dir, sizeof(build->dir),
+                                    diag);
     }
     if (err == WPK_OK) {
         snprintf(build->op_path, sizeof(build->op_path), "%s/op", build->dir);
@@ -256,9 +250,7 @@ static enum wpk_exit run(struct build *build)
 
 enum wpk_exit wpk_command_build(struct wpk_invocation *call)
 {
-    bool given = call->context->tmp_dir != NULL && call->context->tmp_dir[0] != '\0';
-    struct build build = {
-        .layouts = "fixed", .threads = 1, .tmp_dir = given ? call->context->tmp_dir : "/tmp"};
+    struct build build = {.layouts = "fixed", .threads = 1, .tmp_dir = call->context->tmp_dir};
     const struct wpk_option options[] = {
         WPK_ARGS_OUTPUT("keep the shared object", &build.out_path),
         WPK_ARGS_TEXT("gpu", "WHICH", "run it on a GPU: its number or UUID, or `emulated`",

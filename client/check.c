@@ -297,8 +297,7 @@ enum wpk_exit wpk_command_check(struct wpk_invocation *call)
     };
     struct wpk_peak peak;
 
-    bool given = call->context->tmp_dir != NULL && call->context->tmp_dir[0] != '\0';
-    check.tmp_dir = given ? call->context->tmp_dir : "/tmp";
+    check.tmp_dir = call->context->tmp_dir;
     if (!wpk_command_begin(call, options, 1, 1)) {
         return call->status;
     }

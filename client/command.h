@@ -27,7 +27,7 @@ struct wpk_command_context {
     const char *xdg_config_home; /* XDG_CONFIG_HOME */
     const char *xdg_data_home;   /* XDG_DATA_HOME */
     const char *xdg_runtime_dir; /* XDG_RUNTIME_DIR */
-    const char *tmp_dir;         /* TMPDIR */
+    const char *tmp_dir;         /* TMPDIR, else /tmp */
 };
 
 struct wpk_invocation;
@@ -80,6 +80,8 @@ struct wpk_invocation {
       "what shells complete from; asks a wpkd that runs, and starts none")                         \
     X(lookup, "FILE|FINGERPRINT",                                                                  \
       "what is known of a job file's operators, or of one, and how well it fits")                  \
+    X(pin, "MODEL.onnx|JOB.json|LOCK",                                                             \
+      "write down which kernel each operator has, signed; or see what of that still applies")      \
     X(misses, "", "operators that were looked up and are not there, those that cost most first")   \
     X(kernels, "[pin|unpin|revoke|rollback|history KERNEL]",                                       \
       "every kernel that is served; or keep one, take one back, return to the one "                \

@@ -124,6 +124,7 @@ static enum wpk_exit end_output(enum wpk_exit status)
 
 int main(int argc, char **argv)
 {
+    const char *tmp_dir = getenv("TMPDIR");
     const struct wpk_command_context context = {
         .program = argc > 0 ? argv[0] : "wpkctl",
         .url = getenv("WPK_URL"),
@@ -133,7 +134,7 @@ int main(int argc, char **argv)
         .xdg_config_home = getenv("XDG_CONFIG_HOME"),
         .xdg_data_home = getenv("XDG_DATA_HOME"),
         .xdg_runtime_dir = getenv("XDG_RUNTIME_DIR"),
-        .tmp_dir = getenv("TMPDIR"),
+        .tmp_dir = tmp_dir != NULL && tmp_dir[0] != '\0' ? tmp_dir : "/tmp",
     };
 
     struct wpk_diag diag = {0};

@@ -54,16 +54,11 @@ static wpk_err write_choice(struct wpk_session *session, struct run *run,
 {
     char path[PATH_SIZE + sizeof("/kernel")];
 
-    snprintf(run->directory, sizeof(run->directory), "%s/wpk-run-XXXXXX", run->tmp_dir);
-    if (mkdtemp(run->directory) == NULL) {
-        wpk_diag_set(diag, "cannot write in %s: %s; set TMPDIR to one that can be written",
-                     run->tmp_dir, strerror(errno));
-        run->directory[0] = '\0';
-        return wpk_fs_err(errno);
-    }
+    wpk_err err = wpk_fs_make_temporary(run->tmp_dir, "wpk-run", run->directory,
+                                        sizeof(run->directory), diag);
     snprintf(path, sizeof(path), "%s/kernel", run->directory);
     snprintf(run->path, sizeof(run->path), "%s%s", path, WPK_CHOICE_SUFFIX);
-    return wpk_choice_file_write(session, answer, path, diag);
+    return err == WPK_OK ? wpk_choice_file_write(session, answer, path, diag) : err;
 }
 
 /* Take the choice that a host would open for the kernel's operator. */
@@ -400,7 +395,6 @@ static enum wpk_exit run_model(struct wpk_invocation *call, const struct run *ru
 
 enum wpk_exit wpk_command_run(struct wpk_invocation *call)
 {
-    bool given = call->context->tmp_dir != NULL && call->context->tmp_dir[0] != '\0';
     static struct run run;
     static struct wpk_run_model model;
     bool interpret = false;
@@ -434,7 +428,7 @@ enum wpk_exit wpk_command_run(struct wpk_invocation *call)
         return run_model(call, &run, &model, interpret);
     }
     run.session.need = WPK_SESSION_HISTORY;
-    run.tmp_dir = given ? call->context->tmp_dir : "/tmp";
+    run.tmp_dir = call->context->tmp_dir;
     /* A shared object alone names no class: the widest is what can be asked of it. */
     run.accuracy = (struct wpk_accuracy){.times_direct = 16};
     wpk_err err = run.wanted.accuracy != NULL

@@ -68,13 +68,8 @@ wpk_err wpk_unseen_find(const char *tmp_dir, const struct wpk_program *op, struc
     struct wpk_buf text = {0};
 
     wpk_err err = wpk_program_print(op, &text);
-    snprintf(dir, sizeof(dir), "%s/wpk-check-XXXXXX", tmp_dir);
-    if (err == WPK_OK && mkdtemp(dir) == NULL) {
-        wpk_diag_set(diag,
-                     "cannot create a directory in %s: %s; set TMPDIR to one that can be written",
-                     tmp_dir, strerror(errno));
-        err = errno == ENOENT ? WPK_EINVAL : wpk_fs_err(errno);
-    } else if (err == WPK_OK) {
+    err = err == WPK_OK ? wpk_fs_make_temporary(tmp_dir, "wpk-check", dir, sizeof(dir), diag) : err;
+    if (err == WPK_OK) {
         err = find_in(dir, &text, out, diag);
         wpk_err removed = wpk_fs_remove_tree(dir, NULL);
         (void)removed; /* what is left there harms nobody */

@@ -320,6 +320,23 @@ wpk_err wpk_fs_rename(const char *from, const char *to, struct wpk_diag *diag)
     return rename(from, to) == 0 && sync_parent(to) ? WPK_OK : fail_errno("write", to, diag);
 }
 
+wpk_err wpk_fs_make_temporary(const char *tmp_dir, const char *stem, char *out, size_t size,
+                              struct wpk_diag *diag)
+{
+    int length = snprintf(out, size, "%s/%s-XXXXXX", tmp_dir, stem);
+    wpk_err err = length < 0 || (size_t)length >= size ? WPK_ERANGE
+                  : mkdtemp(out) != NULL               ? WPK_OK
+                  : errno == ENOENT                    ? WPK_EINVAL
+                                                       : wpk_fs_err(errno);
+    if (err != WPK_OK) {
+        out[0] = '\0';
+        wpk_diag_set(diag,
+                     "cannot create a directory in %s: %s; set TMPDIR to one that can be written",
+                     tmp_dir, err == WPK_ERANGE ? wpk_err_text(err) : strerror(errno));
+    }
+    return err;
+}
+
 wpk_err wpk_fs_make_dirs(const char *path, struct wpk_diag *diag)
 {
     char partial[PATH_MAX];

@@ -42,6 +42,13 @@ wpk_err wpk_fs_make_dirs(const char *path, struct wpk_diag *diag);
  * not exist is no error. */
 wpk_err wpk_fs_remove_tree(const char *path, struct wpk_diag *diag);
 
+/* Make a directory of our own, which the caller removes with its content.
+ *   shape   tmp_dir: where; stem: how its name begins; out: "" after a failure
+ *   errors  WPK_ERANGE the path is too long; WPK_EINVAL no such directory; WPK_EACCES, WPK_ENOSPC,
+ *           WPK_EIO */
+wpk_err wpk_fs_make_temporary(const char *tmp_dir, const char *stem, char *out, size_t size,
+                              struct wpk_diag *diag);
+
 /* Check that `path` does not exist or is a socket: a library that binds there removes a stale
  * socket, and must not remove another file.
  *
