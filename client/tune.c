@@ -6,6 +6,7 @@
 #include "client/command.h"
 #include "client/follow.h"
 #include "client/job_file.h"
+#include "client/lock.h"
 #include "client/output.h"
 #include "client/run_model.h"
 #include "client/tune_service.h"
@@ -35,6 +36,8 @@ struct tune {
     bool is_model; /* the file is an ONNX model: -o names the plan that is written */
     struct wpk_model_fixing fixing;
     const char *plan_path;
+    const char *lock_path; /* --lock; NULL: none */
+    struct wpk_lock lock;
     FILE *report; /* standard output, unless the plan may go there */
     struct wpk_tune_service service;
     struct wpk_tune_source source;
@@ -99,7 +102,9 @@ static wpk_err read_model(struct tune *tune, struct wpk_diag *diag)
     struct wpk_tune *model = &tune->model;
     struct wpk_buf problems = {0};
 
-    tune->service = (struct wpk_tune_service){.session = &tune->session, .quiet = tune->quiet};
+    tune->service = (struct wpk_tune_service){.session = &tune->session,
+                                              .quiet = tune->quiet,
+                                              .lock = tune->lock_path != NULL ? &tune->lock : NULL};
     wpk_tune_service_source(&tune->service, &tune->source);
     model->options.path = tune->file;
     model->options.fixing = &tune->fixing;
@@ -121,9 +126,13 @@ static wpk_err read_job(struct tune *tune, struct wpk_diag *diag)
     wpk_err err = WPK_OK;
 
     tune->job = tune->is_model ? &tune->model.job : &tune->given_job;
-    if (tune->is_model) {
+    if (tune->lock_path != NULL) {
+        err = tune->is_model ? wpk_lock_read(tune->lock_path, &tune->lock, diag)
+                             : wpk_fail(diag, WPK_EINVAL, "--lock is for a model");
+    }
+    if (err == WPK_OK && tune->is_model) {
         err = read_model(tune, diag);
-    } else {
+    } else if (err == WPK_OK) {
         err = wpk_job_file_take(tune->file, &tune->given, &tune->overrides, tune->job, diag);
     }
     err = err == WPK_OK ? choose_device(tune, diag) : err;
@@ -388,6 +397,9 @@ enum wpk_exit wpk_command_tune(struct wpk_invocation *call)
         WPK_ARGS_FLAG("verify",
                       "of a model: compare the plan with the model in f64, though it takes long",
                       &tune.model.options.verify),
+        WPK_ARGS_TEXT("lock", "FILE",
+                      "of a model: take what wpkctl pin wrote down, search the rest alone",
+                      &tune.lock_path),
         WPK_MODEL_FIXING_OPTION_ROWS(tune.fixing),
         WPK_SESSION_OPTION_ROWS(tune.wanted),
         WPK_ARGS_ROW("output", 'o', "FILE.wpk|wide|json|csv",
@@ -417,5 +429,6 @@ enum wpk_exit wpk_command_tune(struct wpk_invocation *call)
     }
     wpk_job_fini(&tune.given_job);
     wpk_tune_fini(&tune.model);
+    wpk_lock_fini(&tune.lock);
     return call->status;
 }

@@ -17,10 +17,10 @@
 /* Rates of a core that nobody measured: some server's. They order operators, no more. */
 static const struct wpk_roofline assumed = {100e9, 12.5e9};
 
-static wpk_err run(void *user, const struct wpk_job *job, uint64_t until_ns,
-                   struct wpk_arena *arena, struct wpk_api_job *out, struct wpk_diag *diag)
+static wpk_err submit(struct wpk_tune_service *service, const struct wpk_job *job,
+                      uint64_t until_ns, struct wpk_arena *arena, struct wpk_api_job *out,
+                      struct wpk_diag *diag)
 {
-    struct wpk_tune_service *service = user;
     struct wpk_http_reply reply = {0};
     const struct wpk_follow_options follow = {.cancel = true,
                                               .until_ns = until_ns,
@@ -31,6 +31,42 @@ static wpk_err run(void *user, const struct wpk_job *job, uint64_t until_ns,
     service->submitted++;
     wpk_err err = wpk_follow_submit(service->session, job, &follow, arena, &reply, out, diag);
     wpk_http_reply_fini(&reply);
+    return err;
+}
+
+/* The operators of the lock file have their kernels; the others are searched. The kernels live in
+ * the lock's arena, since following a job empties the other one. */
+static wpk_err run(void *user, const struct wpk_job *job, uint64_t until_ns,
+                   struct wpk_arena *arena, struct wpk_api_job *out, struct wpk_diag *diag)
+{
+    struct wpk_tune_service *service = user;
+    struct wpk_lock *lock = service->lock;
+    struct wpk_job rest = *job;
+    size_t count = (size_t)job->op_count;
+    char device[WPK_JOB_DEVICE_MAX];
+    int locked = 0;
+
+    if (lock == NULL) {
+        return submit(service, job, until_ns, arena, out, diag);
+    }
+    struct wpk_api_kernel *kernels = WPK_ARENA_NEW(&lock->arena, struct wpk_api_kernel, 2 * count);
+    rest.ops = WPK_ARENA_NEW(&lock->arena, struct wpk_job_op, count);
+    if (kernels == NULL || rest.ops == NULL) {
+        return WPK_ENOMEM;
+    }
+    memcpy(rest.ops, job->ops, count * sizeof(*rest.ops));
+    *out = (struct wpk_api_job){.state = "done", .id = "", .name = "", .reason = ""};
+    wpk_tune_service_device(service->session, job, device);
+    wpk_err err = wpk_lock_apply(lock, service->session, device, &rest, service->quiet, kernels,
+                                 &locked, diag);
+    if (err == WPK_OK && rest.op_count > 0) {
+        err = submit(service, &rest, until_ns, arena, out, diag);
+    }
+    for (int i = 0; err == WPK_OK && i < out->kernel_count; i++) {
+        kernels[locked++] = out->kernels[i];
+    }
+    out->kernels = kernels;
+    out->kernel_count = locked;
     return err;
 }
 
@@ -90,28 +126,41 @@ static void read_match(struct wpk_json_reader *r, struct wpk_tune_expected *out)
     }
 }
 
-/* A private service is asked for this machine, a named one for the job's device, or the only one
- * that it knows. */
+void wpk_tune_service_device(const struct wpk_session *session, const struct wpk_job *job,
+                             char *out)
+{
+    struct wpk_device device;
+
+    snprintf(out, WPK_JOB_DEVICE_MAX, "%s", job->device);
+    if (session->private_service != NULL &&
+        wpk_device_probe(WPK_CPU_FLAGS_ALL, &device) == WPK_OK) {
+        wpk_device_class(&device, out, WPK_JOB_DEVICE_MAX);
+    }
+}
+
+wpk_err wpk_tune_service_lookup(struct wpk_session *session, const struct wpk_job *job,
+                                struct wpk_http_reply *reply, struct wpk_diag *diag)
+{
+    char class[WPK_JOB_DEVICE_MAX];
+    struct wpk_buf body = {0};
+
+    wpk_tune_service_device(session, job, class);
+    wpk_err err = print_request(job, class, &body);
+    if (err == WPK_OK) {
+        err = wpk_session_ask(session, "/v1/kernels:lookup", wpk_buf_text(&body), reply, diag);
+    }
+    wpk_buf_fini(&body);
+    return err;
+}
+
 static wpk_err expect(void *user, const struct wpk_job *job, struct wpk_tune_expected *out,
                       struct wpk_diag *diag)
 {
     struct wpk_tune_service *service = user;
-    char class[WPK_JOB_DEVICE_MAX];
-    struct wpk_device device;
-    struct wpk_buf body = {0};
     struct wpk_http_reply reply = {0};
     struct wpk_json_reader *r = NULL;
 
-    snprintf(class, sizeof(class), "%s", job->device);
-    if (service->session->private_service != NULL &&
-        wpk_device_probe(WPK_CPU_FLAGS_ALL, &device) == WPK_OK) {
-        wpk_device_class(&device, class, sizeof(class));
-    }
-    wpk_err err = print_request(job, class, &body);
-    if (err == WPK_OK) {
-        err = wpk_session_ask(service->session, "/v1/kernels:lookup", wpk_buf_text(&body), &reply,
-                              diag);
-    }
+    wpk_err err = wpk_tune_service_lookup(service->session, job, &reply, diag);
     if (err == WPK_OK) {
         err =
             wpk_json_open(wpk_buf_text(&reply.body), reply.body.size, WPK_HTTP_REPLY_MAX, &r, diag);
@@ -126,7 +175,6 @@ static wpk_err expect(void *user, const struct wpk_job *job, struct wpk_tune_exp
     }
     wpk_json_close(r);
     wpk_http_reply_fini(&reply);
-    wpk_buf_fini(&body);
     return err;
 }
 

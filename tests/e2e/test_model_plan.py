@@ -276,6 +276,44 @@ def test_prove(box):
     check("No such file" in refused(box, "prove", plan, box.path("none.wpk")), "no such plan")
 
 
+def test_pin(box):
+    """A lock file has each operator's kernel, signed; a tuning takes them as they are, or says why not."""
+    folder, plan = tuned(box)
+    onnx, history, lock = os.path.join(folder, "tiny.onnx"), box.path("history"), box.path("kernels.lock")
+    check("-o FILE" in refused(box, "pin", onnx, "--data", history), "no file")
+    status, out, err = box.run("wpkctl", "pin", onnx, "-o", lock, "--data", history)
+    entries = json.load(open(lock, encoding="utf-8"))["entries"]
+    check(status == 0 and entries and "%d operators" % len(entries) in err, "written", status, out, err)
+    status, out, err = box.run("wpkctl", "pin", "--check", lock, "--data", history)
+    check(status == 0 and out.count(" yes") == len(entries), "all apply", status, out, err)
+    again = box.path("again.wpk")
+    status, out, err = box.run("wpkctl", "tune", onnx, "-o", again, "--lock", lock, "--data", history,
+                               "--candidates", "50")
+    check(status == 0 and "%d of %d operators have" % (len(entries), len(entries)) in err, "as pinned", out, err)
+    check(open(again, "rb").read() == open(plan, "rb").read(), "the same plan, whatever the budget")
+
+    # Other devices, other histories, and what was changed.
+    changed = box.path("changed.lock")
+    for index, (member, value, says) in enumerate((
+            ("device", "cpu/other/avx2", "it is of cpu/other/avx2"), ("kernel", "k99999", "no such kernel"),
+            ("kernel", entries[-1]["kernel"], "another one here"))):
+        copies = [dict(entry, **{member: value}) if i == 0 else entry for i, entry in enumerate(entries)]
+        json.dump({"version": 1, "entries": copies}, open(changed, "w", encoding="utf-8"))
+        status, out, err = box.run("wpkctl", "tune", onnx, "-o", again, "--lock", changed, "--data", history,
+                                   "--candidates", "1", seconds=280)
+        check(status == 0 and says in err and "it is searched" in err, "entry %d is searched" % index, err)
+    copies = [dict(entries[0], choice=entries[0]["choice"].replace('"threads":1', '"threads":2'))] + entries[1:]
+    json.dump({"version": 1, "entries": copies}, open(changed, "w", encoding="utf-8"))
+    status, out, err = box.run("wpkctl", "pin", "--check", changed, "--data", history)
+    check(status == 1 and "not signed" in out and "1 of %d" % len(entries) in err, "a forged one", status, out, err)
+    shutil.rmtree(os.path.join(history, "artifacts"))
+    status, out, err = box.run("wpkctl", "pin", "--check", lock, "--data", history)
+    check(status == 1 and "is missing" in out, "lost objects", status, out, err)
+    status, out, err = box.run("wpkctl", "pin", onnx, "-o", lock, "--data", history, "--threads", "2")
+    check(status == 4 and "have no kernel" in err, "what was never tuned", status, out, err)
+    check("a model" in refused(box, "tune", os.path.join(ROOT, "examples", "demo.json"), "--lock", lock), "a job")
+
+
 def test_show(box):
     folder, plan = tuned(box)
     drawing = os.path.join(folder, "plan.svg")
