@@ -10,21 +10,22 @@
 #define WPK_CLIENT_LOCK_H
 
 #include "client/session.h"
+#include "common/crypto.h"
 #include "schema/choice.h"
 #include "schema/job.h"
 
 struct wpk_lock_entry {
-    const char *name; /* of the operator in the model's job */
-    const char *kernel;
-    const char *device; /* class that the kernel was timed on */
-    const char *environment;
+    char name[WPK_JOB_NAME_MAX]; /* of the operator in the model's job */
+    char kernel[24];             /* id */
+    char device[512];            /* class that the kernel was timed on */
+    const char *environment;     /* texts live in the lock's arena */
     const char *choice;
-    const char *signature;
+    char signature[WPK_SIGNATURE_HEX_SIZE];
     /* out of the choice: */
-    const char *fingerprint;
-    const char *artifact; /* of the kernel, or of the plain one; "": a library's alone */
-    const char *layouts;
-    const char *accuracy;
+    char fingerprint[WPK_ID_MAX];
+    char artifact[WPK_ID_MAX]; /* of the kernel, or of the plain one; "": a library's alone */
+    char layouts[WPK_CHOICE_TEXT_MAX];
+    struct wpk_accuracy accuracy;
     int threads;
 };
 

@@ -85,7 +85,7 @@ static void test_written_is_read(void **state)
     assert_string_equal(entry->fingerprint, HASH);
     assert_string_equal(entry->artifact, HASH); /* the first of the chain that is a file */
     assert_string_equal(entry->layouts, "fixed");
-    assert_string_equal(entry->accuracy, "standard");
+    assert_true(entry->accuracy.times_direct == 4);
     assert_int_equal(entry->threads, 3);
     wpk_lock_fini(&lock);
     wpk_buf_fini(&text);
@@ -99,9 +99,8 @@ static void test_bad_files(void **state)
         wpk_err err;
         const char *says;
     } cases[] = {
-        {"\"version\": 1", "\"version\": 9", WPK_EMISMATCH, "a lock file of version 9"},
+        {"\"version\":1", "\"version\":9", WPK_EMISMATCH, "version 9"},
         {"\"k12\"", "\"../12\"", WPK_EINVAL, "no kernel's id"},
-        {"\"MatMul1\"", "\"a/b\"", WPK_EINVAL, "no operator's name"},
         {"\"MatMul1\"", "\"a\\u001bb\"", WPK_EINVAL, "control"},
         {"\"signature\"", "\"other\"", WPK_EINVAL, "other"},
         {"\\\"threads\\\":3", "\\\"threads\\\":0", WPK_ERANGE, "threads"},

@@ -58,11 +58,6 @@ static wpk_err read_operators(struct pin *pin, const char *file, struct wpk_diag
     return err == WPK_OK ? wpk_tune_make_job(model, diag) : err;
 }
 
-static const char *copy(struct pin *pin, struct wpk_json_reader *r, const char *key)
-{
-    return wpk_arena_copy_text(&pin->lock.arena, wpk_json_get_text(r, key, WPK_CANDIDATE_TEXT_MAX));
-}
-
 /* One more entry: the match's kernel, as the service signs it. */
 static wpk_err add_entry(struct pin *pin, struct wpk_json_reader *r, const char *name,
                          struct wpk_diag *diag)
@@ -76,10 +71,11 @@ static wpk_err add_entry(struct pin *pin, struct wpk_json_reader *r, const char 
     wpk_json_get_raw(r, "binding", &binding);
     wpk_accuracy_get(r, "accuracy", &accuracy);
     wpk_accuracy_name(accuracy, kernel.found_for);
-    *entry = (struct wpk_lock_entry){.name = name,
-                                     .kernel = copy(pin, r, "kernel_id"),
-                                     .device = copy(pin, r, "device"),
-                                     .environment = copy(pin, r, "environment")};
+    snprintf(entry->name, sizeof(entry->name), "%s", name);
+    wpk_json_get_copy(r, "kernel_id", entry->kernel, sizeof(entry->kernel));
+    wpk_json_get_copy(r, "device", entry->device, sizeof(entry->device));
+    entry->environment = wpk_arena_copy_text(
+        &pin->lock.arena, wpk_json_get_text(r, "environment", WPK_CANDIDATE_TEXT_MAX));
     kernel.id = entry->kernel;
     kernel.binding_json = wpk_buf_text(&binding);
     wpk_err err = wpk_json_status(r);
@@ -88,8 +84,8 @@ static wpk_err add_entry(struct pin *pin, struct wpk_json_reader *r, const char 
     }
     if (err == WPK_OK) {
         entry->choice = wpk_arena_copy_text(&pin->lock.arena, wpk_buf_text(&answer.choice));
-        entry->signature = wpk_arena_copy_text(&pin->lock.arena, answer.signature);
-        err = entry->choice == NULL || entry->signature == NULL ? WPK_ENOMEM : WPK_OK;
+        memcpy(entry->signature, answer.signature, sizeof(entry->signature));
+        err = entry->choice == NULL || entry->environment == NULL ? WPK_ENOMEM : WPK_OK;
     }
     wpk_choice_answer_fini(&answer);
     wpk_buf_fini(&binding);
