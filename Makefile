@@ -67,7 +67,7 @@ test-image: ## run these images without an engine, as root, and tune an operator
 
 wheel: all ## the Python packages, into build/wheel/
 	@$(SETUP) wheel
-	@python/make_wheel.sh build build/wheel tune
+	@python/make_wheel.sh build build/wheel
 
 test-onnx: all ## ONNX's node tests, each interpreted, then tuned: passed, refused, wrong (half an hour)
 	@$(SETUP) test

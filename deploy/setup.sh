@@ -272,7 +272,7 @@ case ${1:-} in
 test) need_venv test-venv "$root/tests/requirements.txt" "schemathesis and others (60 MB)" ;;
 esac
 case ${1:-} in
-test | wheel) need_venv wheel-venv "$root/python/requirements.txt" "auditwheel (2 MB)" ;;
+test | wheel) need_venv wheel-venv "$root/python/requirements.txt" "auditwheel and zig (105 MB)" ;;
 esac
 
 if [ "${1:-}" = test ] && [ ! -x "$deps/bin/promtool" ] && ! command -v promtool >/dev/null; then

@@ -129,10 +129,11 @@ def test_wheel(box):
         raise Skip("needs `deploy/setup.sh wheel`")
     packed = []
     for folder in (box.path("a"), box.path("b")):
-        told = subprocess.run([os.path.join(ROOT, "python/make_wheel.sh"), os.path.dirname(BIN), folder],
+        told = subprocess.run([os.path.join(ROOT, "python/make_wheel.sh"), os.path.dirname(BIN), folder,
+                               "woodpecker"],
                               capture_output=True, text=True, check=False, timeout=120)
         wheels = [path for path in told.stdout.split() if "onnxruntime" not in path]
-        check(told.returncode == 0 and len(wheels) == 1 and "manylinux" in wheels[0], "a wheel", told.stdout, told.stderr)
+        check(told.returncode == 0 and len(wheels) == 1 and "manylinux_2_28" in wheels[0], "a wheel", told.stdout, told.stderr)
         with open(wheels[0], "rb") as wheel:
             packed.append(wheel.read())
     check(packed[0] == packed[1] and len(packed[0]) < 2e6, "the same wheel, below 2 MB", len(packed[0]))

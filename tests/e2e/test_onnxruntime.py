@@ -49,10 +49,11 @@ def test_wheel(box):
         raise Skip("needs `deploy/setup.sh wheel`")
     packed = []
     for folder in (box.path("a"), box.path("b")):
-        told = subprocess.run([os.path.join(ROOT, "python/make_wheel.sh"), os.path.dirname(BIN), folder],
+        told = subprocess.run([os.path.join(ROOT, "python/make_wheel.sh"), os.path.dirname(BIN), folder,
+                               "onnxruntime_ep_woodpecker"],
                               capture_output=True, text=True, check=False, timeout=120)
         wheels = [path for path in told.stdout.split() if "onnxruntime" in path]
-        check(told.returncode == 0 and len(wheels) == 1 and "manylinux" in wheels[0], "a wheel", told.stdout,
+        check(told.returncode == 0 and len(wheels) == 1 and "manylinux_2_28" in wheels[0], "a wheel", told.stdout,
               told.stderr)
         with open(wheels[0], "rb") as wheel:
             packed.append(wheel.read())
