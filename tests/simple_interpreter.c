@@ -155,8 +155,13 @@ static struct pair walk_unary(const struct wpk_node *n, struct pair a)
         return (struct pair){floor(x), m};
     case WPK_UNARY_CEIL:
         return (struct pair){ceil(x), m};
-    case WPK_UNARY_ROUND:
-        return (struct pair){nearbyint(x), m};
+    case WPK_UNARY_ROUND: {
+        double error = m / 2097152.0;
+        double steps = nearbyint(x + error) - nearbyint(x - error);
+        bool exact_half = 2 * x == trunc(2 * x) && m == fabs(x);
+        return (struct pair){nearbyint(x),
+                             steps > 0 && !exact_half && m < ldexp(1, 80) ? ldexp(steps, 80) : m};
+    }
     case WPK_UNARY_TRUNC: {
         double error = m / 2097152.0;
         double steps = trunc(x + error) - trunc(x - error);

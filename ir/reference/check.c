@@ -96,7 +96,9 @@ static void find_step(const struct wpk_program *program, int id, void *user)
 {
     const struct wpk_node *node = &program->nodes[id];
     bool *steps = user;
-    *steps = *steps || (node->kind == WPK_NODE_UNARY && node->op == WPK_UNARY_TRUNC) ||
+    *steps = *steps ||
+             (node->kind == WPK_NODE_UNARY &&
+              (node->op == WPK_UNARY_TRUNC || node->op == WPK_UNARY_ROUND)) ||
              (node->kind == WPK_NODE_CAST && !wpk_dtype_is_float(node->dtype) &&
               node->dtype != WPK_BOOL && wpk_dtype_is_float(program->nodes[node->arg[0]].dtype));
 }

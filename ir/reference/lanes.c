@@ -13,8 +13,8 @@
  *     exp(x)           as f(x), and what lies below the least normal number may be 0
  *     tanh erf sin cos 1 + |f'(x)| m(x)       kernels expand them: their error is absolute
  *     sqrt(x)          the slope is capped, see sqrt_slope
- *     floor and the like: m(x); a value beside a step is not covered
- *     trunc, casts to integers: m(x), or WPK_REFERENCE_STEP where x is beside a step
+ *     floor, ceil      m(x); a value beside a step is not covered
+ *     trunc, round, casts to integers: m(x), or WPK_REFERENCE_STEP where x is beside a step
  *     comparisons      |value|
  */
 #include "ir/reference/reference.h"
@@ -87,12 +87,13 @@ static double unary_value(enum wpk_unary op, double x)
     return 0.0;
 }
 
-/* The magnitude of a cast to an integer. A value that equals its magnitude, such as an input's, is
- * exact. */
-static double trunc_magnitude(double x, double m)
+/* The magnitude of trunc and round. A value that equals its magnitude, such as an input's, is exact
+ * where it is an integer, of round half of one. */
+static double step_magnitude(enum wpk_unary op, double x, double m)
 {
-    double error = m * WPK_REFERENCE_UNSURE, steps = trunc(x + error) - trunc(x - error);
-    bool exact = x == trunc(x) && m == fabs(x);
+    double error = m * WPK_REFERENCE_UNSURE, scale = op == WPK_UNARY_ROUND ? 2.0 : 1.0;
+    double steps = unary_value(op, x + error) - unary_value(op, x - error);
+    bool exact = scale * x == trunc(scale * x) && m == fabs(x);
     return m < WPK_REFERENCE_STEP && steps > 0.0 && !exact ? steps * WPK_REFERENCE_STEP : m;
 }
 
@@ -119,7 +120,8 @@ static double unary_magnitude(enum wpk_unary op, double x, double y, double m)
     case WPK_UNARY_SIGMOID:
         return y + y * (1.0 - y) * m;
     case WPK_UNARY_TRUNC:
-        return trunc_magnitude(x, m);
+    case WPK_UNARY_ROUND:
+        return step_magnitude(op, x, m);
     case WPK_UNARY_SIN:
         return 1.0 + fabs(cos(x)) * m;
     case WPK_UNARY_COS:
