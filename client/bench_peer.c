@@ -81,8 +81,9 @@ static wpk_err read_ready(struct wpk_bench_peer *peer, struct wpk_diag *diag)
 
 bool wpk_bench_peer_is_known(const char *name)
 {
-    static const char *const names[] = {"onnxruntime", "openvino",          "mnn",
-                                        "ncnn",        "onnxruntime-noamx", "openvino-noamx"};
+    static const char *const names[] = {
+        "onnxruntime", "openvino", "openvino-installed", "mnn",
+        "ncnn",        "litert",   "onnxruntime-noamx",  "openvino-noamx"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (strcmp(name, names[i]) == 0) {

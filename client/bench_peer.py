@@ -38,13 +38,12 @@ class OnnxRuntime:
 
 
 class OpenVino:
-    def __init__(self, path, threads):
+    def __init__(self, path, threads, **precision):
         import openvino
         core = openvino.Core()
         model = core.read_model(path)
         self.model = core.compile_model(model, "CPU", {
-            "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY",
-            "INFERENCE_PRECISION_HINT": "f32"})
+            "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY", **precision})
         self.request = self.model.create_infer_request()
         self.version = openvino.__version__.split("-")[0]
 
@@ -53,12 +52,19 @@ class OpenVino:
         return [found[i] for i in range(len(self.model.outputs))]
 
 
+class OpenVinoF32(OpenVino):
+    """As installed, it computes in bf16 where the CPU has that."""
+
+    def __init__(self, path, threads):
+        super().__init__(path, threads, INFERENCE_PRECISION_HINT="f32")
+
+
 def convert(program, *words):
-    """Run a converter that a wheel brings, beside this Python."""
+    """Run a converter that a wheel brings, beside this Python, in the folder."""
     path = os.path.join(os.path.dirname(sys.executable), program)
     if not os.path.exists(path):
         raise ImportError(name=program)
-    done = subprocess.run([path, *words], capture_output=True, text=True, check=False)
+    done = subprocess.run([path, *words], capture_output=True, text=True, check=False, cwd=FOLDER)
     if done.returncode != 0:
         raise RuntimeError("%s: %s" % (program, (done.stdout + done.stderr)[-300:]))
 
@@ -121,7 +127,33 @@ class Ncnn:
         return [self.numpy.array(found)[None]]
 
 
-PEERS = {"onnxruntime": OnnxRuntime, "openvino": OpenVino, "mnn": Mnn, "ncnn": Ncnn}
+class LiteRt:
+    """The converter puts the channels of images last."""
+
+    def __init__(self, path, threads):
+        import ai_edge_litert
+        import numpy as np
+        from ai_edge_litert.interpreter import Interpreter
+        # The converter looks for this file, which quantizing wants, and would fetch it.
+        np.save(os.path.join(FOLDER, "calibration_image_sample_data_20x128x128x3_float32.npy"),
+                np.zeros((20, 128, 128, 3), "f4"))
+        convert("onnx2tf", "-n", "-i", os.path.abspath(path), "-o", FOLDER)
+        stem = os.path.splitext(os.path.basename(path))[0]
+        self.net = Interpreter(os.path.join(FOLDER, stem + "_float32.tflite"), num_threads=threads)
+        self.net.allocate_tensors()
+        self.version = ai_edge_litert.__version__
+
+    def run(self, inputs):
+        for wanted, x in zip(self.net.get_input_details(), inputs):
+            last = x.ndim == 4 and x.shape != tuple(wanted["shape"])
+            self.net.set_tensor(wanted["index"], x.transpose(0, 2, 3, 1) if last else x)
+        self.net.invoke()
+        found = [self.net.get_tensor(output["index"]) for output in self.net.get_output_details()]
+        return [y.transpose(0, 3, 1, 2) if y.ndim == 4 else y for y in found]
+
+
+PEERS = {"onnxruntime": OnnxRuntime, "openvino": OpenVinoF32, "openvino-installed": OpenVino, "mnn": Mnn, "ncnn": Ncnn,
+         "litert": LiteRt}
 
 
 def deny_amx():
