@@ -200,8 +200,8 @@ wpk_err wpk_space_repair(const struct wpk_space *space, struct wpk_rng *rng,
     if (!wpk_back_end_is_legal(variant, candidate, NULL)) {
         wpk_genes_set_back_end(variant, WPK_BACK_END_c, candidate);
     }
-    return wpk_placement_is_legal(variant, &space->options, candidate, NULL) ? WPK_OK
-                                                                             : WPK_EEXHAUSTED;
+    /* A place that was redrawn may break a rule of its group. */
+    return wpk_space_is_legal(space, candidate) ? WPK_OK : WPK_EEXHAUSTED;
 }
 
 wpk_err wpk_space_draw_of(const struct wpk_space *space, struct wpk_rng *rng, int v,

@@ -241,6 +241,22 @@ static void expect_each_variant_drawn(const struct wpk_space *space, const char 
     }
 }
 
+/* A group with panels is computed at the root, and keeps that place while others are repaired. */
+static void test_repair_keeps_groups_with_panels_legal(void **state)
+{
+    (void)state;
+    struct wpk_space space;
+    struct wpk_rng rng;
+    derive(1, DEVICES - 1, "any", 2, &space);
+    wpk_rng_seed(&rng, 1);
+    for (int i = 0; i < 40 * DRAWS; i++) {
+        struct wpk_candidate one;
+        assert_int_equal(wpk_space_draw(&space, &rng, &one), WPK_OK);
+        expect_good(&space, &one, programs[1].name);
+    }
+    wpk_space_fini(&space);
+}
+
 static void test_every_program_has_a_usable_space(void **state)
 {
     (void)state;
@@ -523,6 +539,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_program_has_a_usable_space),
+        cmocka_unit_test(test_repair_keeps_groups_with_panels_legal),
         cmocka_unit_test(test_constructed_tiles_do_not_gather),
         cmocka_unit_test(test_first_layer_reads_rows_once),
         cmocka_unit_test(test_algorithms_apply_where_they_may),
