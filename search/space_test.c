@@ -7,6 +7,7 @@
 #include "search/genes.h"
 #include "search/mask.h"
 #include "search/variant.h"
+#include "target/cpu/rules.h"
 #include "tests/fake_target.h"
 
 #include <setjmp.h>
@@ -138,8 +139,9 @@ static void expect_good(const struct wpk_space *space, const struct wpk_candidat
     const struct wpk_variant *variant = &space->variants[candidate->variant];
     const struct wpk_structure *structure = variant->plan;
     assert_int_equal(wpk_candidate_encode(space, candidate, text, sizeof(text)), WPK_OK);
-    if (!wpk_space_is_legal(space, candidate)) {
-        fail_msg("%s: not legal: %s", name, text);
+    const char *why = NULL;
+    if (!space->options.target.rules->legal(space, candidate, &why)) {
+        fail_msg("%s: %s: %s", name, why, text);
     }
     if (wpk_candidate_decode(space, text, &read, &diag) != WPK_OK) {
         fail_msg("%s: %s: %s", name, diag.text, text);

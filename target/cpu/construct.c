@@ -6,10 +6,10 @@
 #include "search/back_end.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
-#include "search/space_kind.h"
 #include "search/variant.h"
 #include "target/cpu/profile.h"
 #include "target/cpu/register_tile.h"
+#include "target/cpu/space.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -554,13 +554,10 @@ static void set_back_ends(const struct wpk_space *space, struct wpk_candidate *o
     }
 }
 
-wpk_err wpk_space_construct(const struct wpk_space *space, struct wpk_candidate *out, int max,
-                            int *filled)
+wpk_err wpk_cpu_construct(const struct wpk_space *space, struct wpk_candidate *out, int max,
+                          int *filled)
 {
     int chosen[WPK_VARIANTS_MAX], count = 0, variants = 0;
-    if (wpk_space_kind_of(space) != NULL) {
-        return wpk_space_kind_construct(space, out, max, filled);
-    }
     wpk_err err = choose_variants(space, chosen, &variants);
     *filled = 0;
     if (err != WPK_OK || variants == 0) {

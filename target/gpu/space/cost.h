@@ -33,9 +33,12 @@ double wpk_cuda_bound(const struct wpk_space *space, const struct wpk_candidate 
 
 #define WPK_CUDA_THREADS_LEAST WPK_CUDA_WARP /* a warp, unless each thread has one result */
 
-/* As wpk_space_kind's `legal` and `skip`. */
+/* True if the group keeps the device's limits; else *why, unless NULL, is the broken rule. */
 bool wpk_cuda_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate,
                        int group, const char **why);
+/* The number of the group's first genes whose values need no looking at beside those of the others:
+ * with these the candidate is illegal, or another one's kernel, whatever the first are. 0: it is to
+ * be looked at. */
 int wpk_cuda_skip(const struct wpk_space *space, const struct wpk_candidate *candidate, int group);
 
 #endif
