@@ -52,7 +52,7 @@ static int copied_axis(const struct wpk_program *program, const struct wpk_node 
 static bool find_sizes(const struct wpk_program *program, struct wpk_cuda_group *group,
                        const struct wpk_node *load, const struct wpk_node *read)
 {
-    const struct wpk_stage *copy = &program->stages[group->copy[group->box_copy]];
+    const struct wpk_stage *copy = &program->stages[group->operand[group->box_copy].stage];
     const struct wpk_stage *sum = &program->stages[group->sum];
     const int axis[WPK_CUDA_BOX_AXES] = {group->i, group->j, group->whole, group->k};
     bool known = true;
@@ -108,8 +108,8 @@ void wpk_cuda_find_box(const struct wpk_program *program, const struct wpk_cuda_
                        struct wpk_cuda_group *group)
 {
     group->box = -1;
-    for (int c = 0; c < group->copy_count && group->sum >= 0 && !group->transforms; c++) {
-        const struct wpk_node *load = find_window(program, group->copy[c]);
+    for (int c = 0; c < group->operand_count; c++) {
+        const struct wpk_node *load = find_window(program, group->operand[c].stage);
         int writer =
             load == NULL || load->outside >= 0 ? -1 : wpk_program_writer(program, load->tensor);
         bool boxed = writer >= 0 && all->group_of[writer] == WPK_CUDA_INLINED &&
@@ -119,7 +119,7 @@ void wpk_cuda_find_box(const struct wpk_program *program, const struct wpk_cuda_
         if (!boxed) {
             continue;
         }
-        int tensor = program->stages[group->copy[c]].output;
+        int tensor = program->stages[group->operand[c].stage].output;
         const struct wpk_node *read = &program->nodes[wpk_cuda_read(program, tensor).load];
         group->box_copy = c;
         group->whole = find_rows(program, group, load, read);
@@ -127,6 +127,7 @@ void wpk_cuda_find_box(const struct wpk_program *program, const struct wpk_cuda_
         group->box_sectored = is_sectored(program, writer);
         group->whole = group->box < 0 ? -1 : group->whole;
     }
+    group->kind = group->box < 0 ? WPK_CUDA_PRODUCTS : WPK_CUDA_WINDOWS;
 }
 
 static int64_t find_extent(const struct wpk_cuda_group *group, int d,

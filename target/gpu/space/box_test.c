@@ -53,8 +53,8 @@ static void a_convolution_with_windows_has_a_box(void **state)
         struct wpk_cuda_groups groups;
         find(&cases[i].c, &program, &groups);
         const struct wpk_cuda_group *group = &groups.group[groups.count - 1];
-        if ((group->box >= 0) != cases[i].has) {
-            fail_msg("case %zu: box %d", i, group->box);
+        if ((group->kind == WPK_CUDA_WINDOWS) != cases[i].has) {
+            fail_msg("case %zu: template %d", i, group->kind);
         }
         wpk_program_fini(&program);
     }

@@ -7,7 +7,7 @@
 
 #include "search/genes.h"
 #include "target/gpu/space/cost.h"
-#include "target/gpu/space/nest.h"
+#include "target/gpu/space/template.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -188,19 +188,6 @@ static int64_t split_of(const struct wpk_space *space, const struct wpk_candidat
     return t.parts;
 }
 
-/* The next decisions of a group in the order of numbers; false after the last ones. */
-static bool advance(const struct wpk_variant *variant, int first, int count,
-                    struct wpk_candidate *candidate)
-{
-    for (int i = first; i < first + count; i++) {
-        if (++candidate->gene[i] < variant->genes[i].choice_count) {
-            return true;
-        }
-        candidate->gene[i] = 0;
-    }
-    return false;
-}
-
 static void rank(struct ranking *r, int g, struct ranked *one)
 {
     if (wpk_cuda_is_legal(r->space, &one->candidate, g, NULL)) {
@@ -256,7 +243,7 @@ static void rank_group(struct ranking *r, int g, const struct wpk_candidate *bas
             looked_at++;
         }
     } while (looked_at < LOOKED_AT_MAX &&
-             advance(variant, first + skipped, ranked - skipped, &one.candidate));
+             wpk_cuda_advance(variant, first + skipped, ranked - skipped, &one.candidate));
     rank_guessed(r, g, first + ranked, guessed, scratch);
 }
 

@@ -24,18 +24,11 @@ double wpk_cuda_terms(const struct wpk_program *program, const struct wpk_cuda_g
 /* Predicted seconds of a launch of transforms. */
 double wpk_cuda_transform_bound(const struct wpk_stage *root, const struct wpk_cuda_group *group,
                                 const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *m);
-/* Predicted seconds of a group's launch. Where a contraction's blocks compute transforms, too, it
- * has less by what those take apart, and these take that. */
-double wpk_cuda_bound(const struct wpk_space *space, const struct wpk_candidate *candidate,
-                      int number);
 
 /* The rules of a group's genes on a GPU. */
 
 #define WPK_CUDA_THREADS_LEAST WPK_CUDA_WARP /* a warp, unless each thread has one result */
 
-/* True if the group keeps the device's limits; else *why, unless NULL, is the broken rule. */
-bool wpk_cuda_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate,
-                       int group, const char **why);
 /* The number of the group's first genes whose values need no looking at beside those of the others:
  * with these the candidate is illegal, or another one's kernel, whatever the first are. 0: it is to
  * be looked at. */

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "target/gpu/space/space.h"
+#include "target/gpu/space/template.h"
 
-#include "ir/derive/derive.h"
-#include "search/gene_list.h"
-#include "search/genes.h"
 #include "target/gpu/space/cost.h"
 #include "target/gpu/space/moves.h"
-#include "target/gpu/space/transforms.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #define STEP_LEAST 8
 #define STEP_MOST 32
@@ -35,397 +30,331 @@ static const struct sizes with_sum = {.block = {{16, 128}, {16, 128}}, .thread =
 static const struct sizes shared_out = {.block = {{1, 128}, {1, 128}}, .thread = {4, 4}};
 static const struct sizes pointwise = {.block = {{1, 8}, {32, 256}}, .thread = {2, 4}};
 
-/* ---- the program */
-
-/* Make one axis of axes that a contraction's tensors address as one; without them, change
- * nothing. */
-static wpk_err collapse(struct wpk_program *program)
-{
-    wpk_err err = WPK_OK;
-    for (int s = 0; s < program->stage_count && err == WPK_OK; s++) {
-        struct wpk_program attempt = {0};
-        if (program->stages[s].reduction == WPK_REDUCE_NONE || wpk_cuda_is_transform(program, s)) {
-            continue;
-        }
-        err = wpk_program_copy(program, &attempt);
-        wpk_err collapsed = err == WPK_OK ? wpk_derive_collapse(&attempt, s) : err;
-        if (collapsed == WPK_OK) {
-            wpk_program_fini(program);
-            wpk_program_move(&attempt, program);
-            s = -1; /* stages have moved, and there may be more axes */
-        }
-        wpk_program_fini(&attempt);
-    }
-    return err;
-}
-
-static wpk_err apply_choices(const struct wpk_space *space, const struct wpk_variant *variant,
-                             struct wpk_program *program)
-{
-    wpk_err err = WPK_OK;
-    for (int late = 0; late < 2; late++) {
-        for (int i = 0; i < space->sites->count && err == WPK_OK; i++) {
-            const struct wpk_site *site = &space->sites->site[i];
-            const struct wpk_site_choice *choice = &site->choice[variant->choice[i]];
-            if (choice->late == (late != 0)) {
-                err = wpk_site_apply(program, site, variant->choice[i]);
-            }
-        }
-    }
-    return err;
-}
-
-/* ---- genes */
-
 /* The axis is one of rows of an image that windows move along, and few threads have a row. */
-static bool has_short_rows(const struct wpk_cuda_group *group, const struct wpk_stage *root,
-                           int axis)
+static bool has_short_rows(const struct wpk_cuda_adding *a, int axis)
 {
-    return group->box >= 0 && axis == group->tiled[group->box_copy] &&
-           root->axes[axis].extent <= SHORT_ROW;
+    const struct wpk_cuda_group *group = a->group;
+    return group->kind == WPK_CUDA_WINDOWS && axis >= 0 &&
+           axis == group->operand[group->box_copy].tiled && a->root->axes[axis].extent <= SHORT_ROW;
 }
 
 /* Elements of a thread's tile, or pieces of it: powers of two, and what divides an odd extent, such
  * as the 49 points of an image of 7 x 7, or a short row into whole tiles. */
-static void add_thread_sizes(struct wpk_gene_list *list, const char *of, const char *name,
+static void add_thread_sizes(const struct wpk_cuda_adding *a, const char *name,
                              const struct wpk_axis *axis, bool is_short, int64_t most)
 {
-    int gene = wpk_gene_list_add(list, true, "%s.%s.%s", of, name, axis->name);
+    int gene = wpk_gene_list_add(a->list, true, "%s.%s.%s", a->of, name, axis->name);
     for (int64_t size = 1; size <= most; size++) {
         bool divides = axis->extent % size == 0 && (axis->extent % 2 != 0 || is_short);
         if (divides || (size & (size - 1)) == 0) {
-            wpk_gene_list_number(list, gene, size < axis->extent ? size : axis->extent);
+            wpk_gene_list_number(a->list, gene, size < axis->extent ? size : axis->extent);
         }
     }
 }
 
-static void add_sizes(struct wpk_gene_list *list, const char *of, const char *name,
-                      const struct wpk_axis *axis, int64_t least, int64_t most)
+static int add_sizes(const struct wpk_cuda_adding *a, const char *name, const struct wpk_axis *axis,
+                     int64_t least, int64_t most)
 {
-    int gene = wpk_gene_list_add(list, true, "%s.%s.%s", of, name, axis->name);
+    int gene = wpk_gene_list_add(a->list, true, "%s.%s.%s", a->of, name, axis->name);
     for (int64_t size = least; size <= most; size *= 2) {
-        wpk_gene_list_number(list, gene, size < axis->extent ? size : axis->extent);
+        wpk_gene_list_number(a->list, gene, size < axis->extent ? size : axis->extent);
+    }
+    return gene;
+}
+
+/* A gene of 1, and of powers of two from `least` to `most`. */
+static void add_powers(const struct wpk_cuda_adding *a, int gene, int64_t least, int64_t most)
+{
+    for (int64_t value = 1; value <= most; value *= 2) {
+        if (value == 1 || value >= least) {
+            wpk_gene_list_number(a->list, gene, value);
+        }
     }
 }
 
-/* The tiles of a block along an axis of transforms, in elements. An axis whose last tile is not
- * whole stays whole: a block that moved inwards would have no whole tiles. */
-static void add_tile_counts(struct wpk_gene_list *list, const char *of,
-                            const struct wpk_stage *root, const struct wpk_cuda_group *group,
-                            int axis, int64_t least, int64_t most)
+/* The tiles of a block: powers of two, and those of whole tiles of the transforms behind the
+ * contraction; then those of a thread. */
+static void add_tile(const struct wpk_cuda_adding *a, const struct sizes *sizes)
 {
-    const char *name = axis < 0 ? "none" : root->axes[axis].name;
-    int gene = wpk_gene_list_add(list, true, "%s.block.%s", of, name);
-    int64_t tile = axis < 0 ? 1 : group->tile[axis];
-    int64_t tiles = axis < 0 ? 1 : wpk_cuda_tiles_along(root, group, axis);
-    least = axis >= 0 && root->axes[axis].extent % tile != 0 ? tiles : least;
-    for (int64_t count = least; count <= most || count == least; count *= 2) {
-        wpk_gene_list_number(list, gene, (count < tiles ? count : tiles) * tile);
+    static const struct wpk_axis none[] = {{.name = "none", .extent = 1},
+                                           {.name = "one", .extent = 1}};
+    const struct wpk_cuda_group *group = a->group;
+    const int axis[] = {group->i, group->j};
+    const struct wpk_axis *of[2];
+    for (int d = 0; d < 2; d++) {
+        of[d] = axis[d] < 0 ? &none[d] : &a->root->axes[axis[d]];
+        int gene = add_sizes(a, "block", of[d], sizes->block[d][0], sizes->block[d][1]);
+        if (group->kind == WPK_CUDA_JOINED && group->behind >= 0) {
+            for (int i = 0; i < group->fit_count[d]; i++) {
+                wpk_gene_list_number(a->list, gene, group->fit[d][i]);
+            }
+            wpk_gene_list_sort(a->list, gene);
+        }
+    }
+    for (int d = 0; d < 2; d++) {
+        add_thread_sizes(a, "thread", of[d], has_short_rows(a, axis[d]), sizes->thread[d]);
     }
 }
 
-/* Parts of whole steps. Strict sums have the terms in their order: one part. */
-static void add_parts(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                      bool strict, struct wpk_gene_list *list)
+/* Terms that are staged at a time, and parts of whole steps. Strict sums have the terms in their
+ * order: one part. */
+static void add_terms(const struct wpk_cuda_adding *a, int64_t step_most)
 {
-    const struct wpk_axis *axis = &program->stages[group->sum].axes[group->k];
-    const char *of = program->tensors[program->stages[group->root].output].name;
-    int gene = wpk_gene_list_add(list, true, "%s.parts.%s", of, axis->name);
-    bool tiled = group->i >= 0 || group->j >= 0;
-    for (int64_t parts = 1; parts <= (strict || !tiled ? 1 : PARTS_MAX); parts *= 2) {
+    const struct wpk_axis *axis = &a->program->stages[a->group->sum].axes[a->group->k];
+    bool tiled = a->group->i >= 0 || a->group->j >= 0;
+    add_sizes(a, "step", axis, STEP_LEAST, step_most);
+    int gene = wpk_gene_list_add(a->list, true, "%s.parts.%s", a->of, axis->name);
+    for (int64_t parts = 1; parts <= (a->strict || !tiled ? 1 : PARTS_MAX); parts *= 2) {
         if (axis->extent % (parts * STEP_LEAST) == 0 || parts == 1) {
-            wpk_gene_list_number(list, gene, parts);
+            wpk_gene_list_number(a->list, gene, parts);
         }
     }
 }
 
-/* Threads that share the terms of an element; all of them are powers of two. */
-static void add_shares(const char *of, const struct wpk_cuda_group *group,
-                       const struct wpk_axis *terms, struct wpk_gene_list *list)
+/* Pieces of a thread's tile. A tile of results that are not summed up is stored only: the axis
+ * along which neighbours lie has the gene. */
+static void add_virtual_threads(const struct wpk_cuda_adding *a, const struct sizes *sizes)
 {
-    int gene = group->shares ? wpk_gene_list_add(list, true, "%s.share.%s", of, terms->name) : -1;
-    for (int64_t share = 1; share <= SHARE_MAX && share <= terms->extent; share *= 2) {
-        if (share == 1 || share >= SHARE_LEAST) {
-            wpk_gene_list_number(list, gene, share);
+    const int axis[] = {a->group->i, a->group->j};
+    for (int d = a->group->sum < 0; d < 2; d++) {
+        if (axis[d] >= 0) {
+            a->kept->guessed[a->number].virtual_threads[d] = a->list->variant->gene_count;
+            add_thread_sizes(a, "virtual", &a->root->axes[axis[d]], has_short_rows(a, axis[d]),
+                             sizes->thread[d]);
         }
     }
 }
 
-static void add_order(const char *of, const struct wpk_cuda_group *group,
-                      struct wpk_gene_list *list)
+/* The last genes of a root that reads no reduction. */
+static void add_storing(const struct wpk_cuda_adding *a)
 {
-    int gene = group->ordered ? wpk_gene_list_add(list, true, "%s.order", of) : -1;
-    for (int64_t rows = 1; rows <= ORDER_MAX; rows *= 2) {
-        if (rows == 1 || rows >= ORDER_LEAST) {
-            wpk_gene_list_number(list, gene, rows);
-        }
-    }
+    int first = a->list->variant->gene_count;
+    a->kept->staged[a->number] = first;
+    add_virtual_threads(a, &pointwise);
+    a->kept->guessed[a->number].count = a->list->variant->gene_count - first;
 }
 
-/* Rows of a block, and threads of one. */
-static void add_rows(const char *of, const struct wpk_stage *root,
-                     const struct wpk_cuda_group *group, struct wpk_gene_list *list)
+void wpk_cuda_genes_pointwise(const struct wpk_cuda_adding *a)
 {
-    int gene = wpk_gene_list_add(list, true, "%s.rows", of);
-    int64_t most = root->axes[group->row_axes - 1].extent, threads = 1;
-    int64_t longest = (int64_t)wpk_stage_points_of(root, group->row_axes, root->rank);
-    wpk_gene_list_choice(list, gene, 0, "apart");
+    add_tile(a, &pointwise);
+    add_storing(a);
+}
+
+void wpk_cuda_genes_rows(const struct wpk_cuda_adding *a)
+{
+    int row_axes = a->group->row_axes;
+    int64_t most = a->root->axes[row_axes - 1].extent, threads = 1;
+    int64_t longest = (int64_t)wpk_stage_points_of(a->root, row_axes, a->root->rank);
+    add_tile(a, &pointwise);
+    int gene = wpk_gene_list_add(a->list, true, "%s.rows", a->of); /* of a block */
+    wpk_gene_list_choice(a->list, gene, 0, "apart");
     for (int64_t rows = 1; rows <= ROWS_MAX; rows *= 2) {
-        wpk_gene_list_number(list, gene, rows < most ? rows : most);
+        wpk_gene_list_number(a->list, gene, rows < most ? rows : most);
     }
-    gene = wpk_gene_list_add(list, true, "%s.threads", of);
+    gene = wpk_gene_list_add(a->list, true, "%s.threads", a->of); /* of a row */
     while (2 * threads <= longest && threads < ROW_THREADS_LEAST) {
         threads *= 2;
     }
     for (; threads <= SHARE_MAX && threads <= longest; threads *= 2) {
-        wpk_gene_list_number(list, gene, threads);
+        wpk_gene_list_number(a->list, gene, threads);
     }
+    add_storing(a);
 }
 
-/* Pieces of a thread's tile, of groups whose threads have tiles of their own. A tile of results
- * that are not summed up is stored only: the axis along which neighbours lie has the gene. */
-static void add_virtual_threads(const char *of, const struct wpk_stage *root,
-                                const struct wpk_cuda_group *group, const struct sizes *sizes,
-                                struct wpk_gene_list *list, struct wpk_cuda_guessed_genes *genes)
+void wpk_cuda_genes_shared(const struct wpk_cuda_adding *a)
 {
-    const int axis[] = {group->i, group->j};
-    for (int a = group->sum < 0; a < 2 && !group->shares; a++) {
-        if (axis[a] >= 0) {
-            genes->virtual_threads[a] = list->variant->gene_count;
-            add_thread_sizes(list, of, "virtual", &root->axes[axis[a]],
-                             has_short_rows(group, root, axis[a]), sizes->thread[a]);
+    const struct wpk_axis *terms = &a->program->stages[a->group->sum].axes[a->group->k];
+    add_tile(a, &shared_out);
+    add_terms(a, STEP_LEAST);
+    int gene = wpk_gene_list_add(a->list, true, "%s.share.%s", a->of, terms->name);
+    add_powers(a, gene, SHARE_LEAST, SHARE_MAX < terms->extent ? SHARE_MAX : terms->extent);
+    a->kept->staged[a->number] = a->list->variant->gene_count;
+}
+
+/* Where each operand lies while it is read. */
+static void add_stages(const struct wpk_cuda_adding *a)
+{
+    const struct wpk_cuda_group *group = a->group;
+    for (int c = 0; c < group->operand_count; c++) {
+        int tensor = a->program->stages[group->operand[c].stage].output;
+        int gene = wpk_gene_list_add(a->list, false, "%s.stage.%s", a->of,
+                                     a->program->tensors[tensor].name);
+        wpk_gene_list_choice(a->list, gene, WPK_CUDA_STAGE_NO, "no");
+        wpk_gene_list_choice(a->list, gene, WPK_CUDA_STAGE_SHARED, "shared");
+        if (group->kind == WPK_CUDA_WINDOWS && c == group->box_copy) {
+            wpk_gene_list_choice(a->list, gene, WPK_CUDA_STAGE_BOX, "box");
+        }
+        if (group->operand[c].is_vector_move) {
+            wpk_gene_list_choice(a->list, gene, WPK_CUDA_VECTOR_ELEMENTS, "shared4");
         }
     }
 }
 
-/* The choices are the numbers of terms that divide some choice of the gene `step`. */
-static int add_unroll(const char *of, const struct wpk_axis *terms, int step,
-                      struct wpk_gene_list *list)
+/* The genes before those that are guessed, and before those of what its blocks do beside them. */
+static void add_products(const struct wpk_cuda_adding *a)
 {
-    int gene = wpk_gene_list_add(list, true, "%s.unroll.%s", of, terms->name);
+    add_tile(a, &with_sum);
+    add_terms(a, STEP_MOST);
+    if (a->group->ordered) {
+        int gene = wpk_gene_list_add(a->list, true, "%s.order", a->of);
+        add_powers(a, gene, ORDER_LEAST, ORDER_MAX);
+    }
+    a->kept->staged[a->number] = a->list->variant->gene_count;
+    add_stages(a);
+    if (a->group->operand_count > 0) {
+        int gene = wpk_gene_list_add(a->list, true, "%s.depth", a->of);
+        for (int64_t depth = 1; depth <= DEPTH_MAX; depth++) {
+            wpk_gene_list_number(a->list, gene, depth);
+        }
+    }
+}
+
+/* The choices are the numbers of terms that divide some choice of the gene of steps. */
+static int add_unroll(const struct wpk_cuda_adding *a)
+{
+    const struct wpk_axis *terms = &a->program->stages[a->group->sum].axes[a->group->k];
+    int step = a->kept->first[a->number] + WPK_CUDA_STEP;
+    int gene = wpk_gene_list_add(a->list, true, "%s.unroll.%s", a->of, terms->name);
     for (int64_t unrolled = 1; unrolled <= STEP_MOST; unrolled++) {
-        const struct wpk_gene *steps = &list->variant->genes[step];
+        const struct wpk_gene *steps = &a->list->variant->genes[step];
         bool divides = false;
         for (int i = 0; i < steps->choice_count; i++) {
             divides = divides || steps->choice[i].value % unrolled == 0;
         }
         if (divides) {
-            wpk_gene_list_number(list, gene, unrolled);
+            wpk_gene_list_number(a->list, gene, unrolled);
         }
     }
     return gene;
 }
 
-static const int64_t paddings[] = {0, 1, 4}; /* elements behind a row of terms */
-
-/* Add the genes of copying and reading the operands of a reduction, if its threads have tiles of
- * their own. */
-static void add_copying(const struct wpk_program *program, struct wpk_cuda_kept *kept, int g,
-                        const struct wpk_cuda_machine *machine, struct wpk_gene_list *list)
+/* Add the genes of copying and reading operands, and of virtual threads. */
+static void add_copying(const struct wpk_cuda_adding *a)
 {
-    const struct wpk_cuda_group *group = &kept->groups.group[g];
-    const char *of = program->tensors[program->stages[group->root].output].name;
-    struct wpk_cuda_guessed_genes *genes = &kept->guessed[g];
-    if (group->sum < 0 || group->shares) {
-        return;
-    }
-    for (int c = 0; c < group->copy_count; c++) {
-        bool before = group->before >= 0 && c == group->before_copy;
-        if (group->along[c] == group->k || (before && group->before_along == group->k)) {
-            int operand = program->stages[group->copy[c]].output;
-            int gene =
-                wpk_gene_list_add(list, true, "%s.padding.%s", of, program->tensors[operand].name);
+    static const int64_t paddings[] = {0, 1, 4}; /* elements behind a row of terms */
+    const struct wpk_cuda_group *group = a->group;
+    struct wpk_cuda_guessed_genes *genes = &a->kept->guessed[a->number];
+    int first = a->list->variant->gene_count;
+    for (int c = 0; c < group->operand_count; c++) {
+        bool before =
+            group->kind == WPK_CUDA_JOINED && group->before >= 0 && c == group->before_copy;
+        if (group->operand[c].along == group->k || (before && group->before_along == group->k)) {
+            int tensor = a->program->stages[group->operand[c].stage].output;
+            int gene = wpk_gene_list_add(a->list, true, "%s.padding.%s", a->of,
+                                         a->program->tensors[tensor].name);
             for (int i = 0; i < (int)(sizeof(paddings) / sizeof(*paddings)); i++) {
-                wpk_gene_list_number(list, gene, paddings[i]);
+                wpk_gene_list_number(a->list, gene, paddings[i]);
             }
             genes->padding[c] = gene;
         }
     }
-    genes->unroll = add_unroll(of, &program->stages[group->sum].axes[group->k],
-                               kept->first[g] + WPK_CUDA_STEP, list);
-    if (machine->copies_ahead && wpk_cuda_may_be_async(group)) {
-        genes->copies = wpk_gene_list_add(list, false, "%s.copies", of);
-        wpk_gene_list_choice(list, genes->copies, 0, "load");
-        wpk_gene_list_choice(list, genes->copies, 1, "async");
+    genes->unroll = add_unroll(a);
+    if (a->machine->copies_ahead && wpk_cuda_may_be_async(group)) {
+        genes->copies = wpk_gene_list_add(a->list, false, "%s.copies", a->of);
+        wpk_gene_list_choice(a->list, genes->copies, 0, "load");
+        wpk_gene_list_choice(a->list, genes->copies, 1, "async");
     }
+    add_virtual_threads(a, &with_sum);
+    genes->count = a->list->variant->gene_count - first;
 }
 
-/* Where each operand lies while it is read. */
-static void add_stages(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                       struct wpk_gene_list *list)
+void wpk_cuda_genes_products(const struct wpk_cuda_adding *a)
 {
-    const char *of = program->tensors[program->stages[group->root].output].name;
-    for (int c = 0; c < group->copy_count; c++) {
-        const char *name = program->tensors[program->stages[group->copy[c]].output].name;
-        int gene = wpk_gene_list_add(list, false, "%s.stage.%s", of, name);
-        wpk_gene_list_choice(list, gene, WPK_CUDA_STAGE_NO, "no");
-        wpk_gene_list_choice(list, gene, WPK_CUDA_STAGE_SHARED, "shared");
-        if (group->box >= 0 && c == group->box_copy) {
-            wpk_gene_list_choice(list, gene, WPK_CUDA_STAGE_BOX, "box");
-        }
-        if (group->is_vector_move[c]) {
-            wpk_gene_list_choice(list, gene, WPK_CUDA_VECTOR_ELEMENTS, "shared4");
-        }
-    }
+    add_products(a);
+    add_copying(a);
 }
 
-/* The tiles of a block along i or j: powers of two, and those of whole tiles of the transforms
- * behind the contraction. */
-static void add_block_sizes(struct wpk_gene_list *list, const char *of, const struct wpk_axis *axis,
-                            const struct wpk_cuda_group *group, int along_j, const int64_t *limit)
+/* Elements of the axis `whole` that a block has at a time: of those that transforms need, so many
+ * as divide them; of the rows of a window's box some, or those that divide few. */
+static void add_together(const struct wpk_cuda_adding *a, bool rows)
 {
-    int gene = list->variant->gene_count;
-    add_sizes(list, of, "block", axis, limit[0], limit[1]);
-    for (int i = 0; group->behind >= 0 && i < group->fit_count[along_j]; i++) {
-        wpk_gene_list_number(list, gene, group->fit[along_j][i]);
-    }
-    if (group->behind >= 0) {
-        wpk_gene_list_sort(list, gene);
-    }
-}
-
-/* Whether the block computes what is transformed behind and before the products, and of how many
- * elements of the axis that the transforms need whole it has the products at a time; or of how many
- * rows it has the box of a window. */
-static void add_joins(const struct wpk_program *program, const struct wpk_cuda_groups *all, int g,
-                      struct wpk_gene_list *list, struct wpk_cuda_join_genes *genes)
-{
-    const struct wpk_cuda_group *group = &all->group[g];
-    const struct wpk_stage *root = &program->stages[group->root];
-    const char *of = program->tensors[root->output].name;
-    bool rows = group->box >= 0 && group->whole >= 0;
-    if (group->behind >= 0 || rows) {
-        /* Elements of the axis `whole` that a block has at a time: of those that transforms
-         * need, so many as divide them; of the rows of a window's box some, or those that divide
-         * few. */
-        const struct wpk_axis *axis = &root->axes[group->whole];
-        int gene = wpk_gene_list_add(list, true, "%s.together.%s", of, axis->name);
-        for (int64_t size = 1; size <= axis->extent && (!rows || size <= BOX_ROWS_MAX); size++) {
-            bool divides = axis->extent % size == 0, power = (size & (size - 1)) == 0;
-            bool wanted = power || size * size == axis->extent || size == axis->extent;
-            if (rows ? power || divides : divides && wanted) {
-                wpk_gene_list_number(list, gene, size);
-            }
-        }
-        genes->together = gene;
-    }
-    if (group->behind >= 0) {
-        int reader = program->stages[all->group[group->behind].root].output;
-        genes->behind = wpk_gene_list_add(list, false, "%s.at", of);
-        wpk_gene_list_choice(list, genes->behind, 0, "root");
-        wpk_gene_list_choice(list, genes->behind, 1, program->tensors[reader].name);
-    }
-    if (group->before >= 0) {
-        int written = program->stages[all->group[group->before].root].output;
-        genes->before = wpk_gene_list_add(list, false, "%s.at", program->tensors[written].name);
-        wpk_gene_list_choice(list, genes->before, 0, "root");
-        wpk_gene_list_choice(list, genes->before, 1, of);
-    }
-}
-
-static void add_genes(const struct wpk_program *program, struct wpk_cuda_kept *kept, int g,
-                      const struct wpk_cuda_machine *machine, bool strict,
-                      struct wpk_gene_list *list)
-{
-    const struct wpk_cuda_group *group = &kept->groups.group[g];
-    struct wpk_cuda_guessed_genes *guessed = &kept->guessed[g];
-    const struct wpk_stage *root = &program->stages[group->root];
-    const struct sizes *sizes = group->shares     ? &shared_out
-                                : group->sum >= 0 ? &with_sum
-                                                  : &pointwise;
-    const char *of = program->tensors[root->output].name;
-    static const struct wpk_axis none[] = {{.name = "none", .extent = 1},
-                                           {.name = "one", .extent = 1}};
-    const struct wpk_axis *axis[] = {group->i < 0 ? &none[0] : &root->axes[group->i],
-                                     group->j < 0 ? &none[1] : &root->axes[group->j]};
-    *guessed = (struct wpk_cuda_guessed_genes){
-        .padding = {-1, -1}, .unroll = -1, .copies = -1, .virtual_threads = {-1, -1}};
-    kept->join[g] = (struct wpk_cuda_join_genes){.together = -1, .behind = -1, .before = -1};
-    if (group->transforms) {
-        add_tile_counts(list, of, root, group, group->i, 1, TILES_MAX / 4);
-        add_tile_counts(list, of, root, group, group->j, WPK_CUDA_THREADS_LEAST, TILES_MAX);
-        add_stages(program, group, list);
-        return;
-    }
-    for (int a = 0; a < 2; a++) {
-        add_block_sizes(list, of, axis[a], group, a, sizes->block[a]);
-    }
-    for (int a = 0; a < 2; a++) {
-        int tiled = a == 0 ? group->i : group->j;
-        add_thread_sizes(list, of, "thread", axis[a],
-                         tiled >= 0 && has_short_rows(group, root, tiled), sizes->thread[a]);
-    }
-    if (group->sum >= 0) {
-        const struct wpk_axis *terms = &program->stages[group->sum].axes[group->k];
-        add_sizes(list, of, "step", terms, STEP_LEAST, group->shares ? STEP_LEAST : STEP_MOST);
-        add_parts(program, group, strict, list);
-        add_shares(of, group, terms, list);
-        add_order(of, group, list);
-    }
-    if (group->row_axes > 0) {
-        add_rows(of, root, group, list);
-    }
-    kept->staged[g] = list->variant->gene_count;
-    add_stages(program, group, list);
-    if (group->copy_count > 0 && !group->shares) {
-        int gene = wpk_gene_list_add(list, true, "%s.depth", of);
-        for (int64_t depth = 1; depth <= DEPTH_MAX; depth++) {
-            wpk_gene_list_number(list, gene, depth);
+    const struct wpk_axis *axis = &a->root->axes[a->group->whole];
+    int gene = wpk_gene_list_add(a->list, true, "%s.together.%s", a->of, axis->name);
+    for (int64_t size = 1; size <= axis->extent && (!rows || size <= BOX_ROWS_MAX); size++) {
+        bool divides = axis->extent % size == 0, power = (size & (size - 1)) == 0;
+        bool wanted = power || size * size == axis->extent || size == axis->extent;
+        if (rows ? power || divides : divides && wanted) {
+            wpk_gene_list_number(a->list, gene, size);
         }
     }
-    add_joins(program, &kept->groups, g, list, &kept->join[g]);
-    int first = list->variant->gene_count;
-    add_copying(program, kept, g, machine, list);
-    add_virtual_threads(of, root, group, sizes, list, guessed);
-    guessed->count = list->variant->gene_count - first;
+    a->kept->join[a->number].together = gene;
+}
+
+void wpk_cuda_genes_windows(const struct wpk_cuda_adding *a)
+{
+    add_products(a);
+    if (a->group->whole >= 0) {
+        add_together(a, true);
+    }
+    add_copying(a);
+}
+
+/* Whether blocks of the group `reader` compute what is transformed beside it. */
+static int add_place(const struct wpk_cuda_adding *a, const char *of, const char *reader)
+{
+    int gene = wpk_gene_list_add(a->list, false, "%s.at", of);
+    wpk_gene_list_choice(a->list, gene, 0, "root");
+    wpk_gene_list_choice(a->list, gene, 1, reader);
+    return gene;
+}
+
+/* The name of what the group with this number leaves. */
+static const char *name_of(const struct wpk_cuda_adding *a, int number)
+{
+    int root = a->kept->groups.group[number].root;
+    return a->program->tensors[a->program->stages[root].output].name;
+}
+
+void wpk_cuda_genes_joined(const struct wpk_cuda_adding *a)
+{
+    struct wpk_cuda_join_genes *genes = &a->kept->join[a->number];
+    add_products(a);
+    if (a->group->behind >= 0) {
+        add_together(a, false);
+        genes->behind = add_place(a, a->of, name_of(a, a->group->behind));
+    }
+    if (a->group->before >= 0) {
+        genes->before = add_place(a, name_of(a, a->group->before), a->of);
+    }
+    add_copying(a);
+}
+
+/* The tiles of a block along an axis of transforms, in elements. An axis whose last tile is not
+ * whole stays whole: a block that moved inwards would have no whole tiles. */
+static void add_tile_counts(const struct wpk_cuda_adding *a, int axis, int64_t least, int64_t most)
+{
+    const char *name = axis < 0 ? "none" : a->root->axes[axis].name;
+    int gene = wpk_gene_list_add(a->list, true, "%s.block.%s", a->of, name);
+    int64_t tile = axis < 0 ? 1 : a->group->tile[axis];
+    int64_t tiles = axis < 0 ? 1 : wpk_cuda_tiles_along(a->root, a->group, axis);
+    least = axis >= 0 && a->root->axes[axis].extent % tile != 0 ? tiles : least;
+    for (int64_t count = least; count <= most || count == least; count *= 2) {
+        wpk_gene_list_number(a->list, gene, (count < tiles ? count : tiles) * tile);
+    }
 }
 
 /* Seconds of transforms in a launch of their own, with the genes that are best by the model. */
-static double find_apart(const struct wpk_variant *variant, int g,
-                         const struct wpk_cuda_machine *machine)
+static double find_apart(const struct wpk_cuda_adding *a)
 {
-    const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
-    const struct wpk_cuda_group *group = &kept->groups.group[g];
+    const struct wpk_variant *variant = a->list->variant;
     struct wpk_candidate one = {.gene_count = variant->gene_count};
     double least = INFINITY;
-    int gene = kept->first[g];
-    while (gene < kept->first[g + 1]) {
+    int first = a->kept->first[a->number];
+    do {
         struct wpk_cuda_tiles t;
-        wpk_cuda_tiles_read(variant, &one, g, &t);
-        if (t.threads <= machine->block_threads_max) {
-            least = fmin(least, wpk_cuda_transform_bound(&variant->program.stages[group->root],
-                                                         group, &t, machine));
+        wpk_cuda_tiles_read(variant, &one, a->number, &t);
+        if (t.threads <= a->machine->block_threads_max) {
+            least = fmin(least, wpk_cuda_transform_bound(a->root, a->group, &t, a->machine));
         }
-        gene = kept->first[g];
-        while (gene < kept->first[g + 1] && ++one.gene[gene] == variant->genes[gene].choice_count) {
-            one.gene[gene++] = 0;
-        }
-    }
+    } while (wpk_cuda_advance(variant, first, variant->gene_count - first, &one));
     return least;
 }
 
-wpk_err wpk_cuda_variant_derive(const struct wpk_space *space, struct wpk_variant *variant)
+void wpk_cuda_genes_transforms(const struct wpk_cuda_adding *a)
 {
-    struct wpk_structure *structure = variant->plan;
-    struct wpk_program *program = &variant->program;
-    struct wpk_gene_list list = {.variant = variant};
-    struct wpk_cuda_kept *kept = calloc(1, sizeof(*kept));
-    struct wpk_cuda_machine machine;
-    wpk_cuda_read_machine(space, &machine);
-    structure->kind = kept;
-    wpk_err err = kept == NULL ? WPK_ENOMEM : apply_choices(space, variant, program);
-    err = err == WPK_OK ? collapse(program) : err;
-    err = err == WPK_OK ? wpk_cuda_groups_normalize(program, space->options.strict) : err;
-    err = err == WPK_OK ? wpk_cuda_groups_find(program, space->options.strict, &kept->groups) : err;
-    for (int g = 0; err == WPK_OK && g < kept->groups.count; g++) {
-        kept->first[g] = variant->gene_count;
-        add_genes(program, kept, g, &machine, space->options.strict, &list);
-        kept->first[g + 1] = variant->gene_count;
-        err = list.err;
-        if (err == WPK_OK && kept->groups.group[g].transforms) {
-            kept->apart[g] = find_apart(variant, g, &machine);
-        }
-    }
-    err = err == WPK_OK ? wpk_accesses_init(program, &structure->accesses) : err;
-    return err == WPK_OK ? wpk_genes_derive_back_end(variant, &space->options) : err;
+    add_tile_counts(a, a->group->i, 1, TILES_MAX / 4);
+    add_tile_counts(a, a->group->j, WPK_CUDA_THREADS_LEAST, TILES_MAX);
+    add_stages(a);
+    a->kept->first[a->number + 1] = a->list->variant->gene_count;
+    a->kept->apart[a->number] = a->list->err == WPK_OK ? find_apart(a) : 0;
 }

@@ -34,7 +34,7 @@ bool wpk_cuda_has_runs(const struct wpk_program *program, int stage, int load, i
  *     X_b[n,c,i,j] = X[n,c,i-1,j-1]     X_t[c,r,s,n,y,x] = X_b[n,c,y+r,x+s]     T = sum X_t * W_t
  *     copied for a step of c            not copied */
 
-/* Fill what the group's contraction has of a box; `whole` too if there is one. */
+/* Fill what the group of products has of a box, and make it one of windows, if there is one. */
 void wpk_cuda_find_box(const struct wpk_program *program, const struct wpk_cuda_groups *all,
                        struct wpk_cuda_group *group);
 /* True if an operand of the sum that is read through a window depends on the axis. */

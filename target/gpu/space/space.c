@@ -3,8 +3,12 @@
 
 #include "common/format.h"
 #include "ir/data_index.h"
+#include "ir/derive/derive.h"
+#include "search/genes.h"
 #include "search/variant.h"
-#include "target/gpu/space/nest.h"
+#include "target/gpu/space/cost.h"
+#include "target/gpu/space/template.h"
+#include "target/gpu/space/transforms.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -72,6 +76,71 @@ static wpk_err list(struct wpk_space *space, bool written)
     return space->variants == NULL ? WPK_ENOMEM : WPK_OK;
 }
 
+/* Make one axis of axes that a contraction's tensors address as one; without them, change
+ * nothing. */
+static wpk_err collapse(struct wpk_program *program)
+{
+    wpk_err err = WPK_OK;
+    for (int s = 0; s < program->stage_count && err == WPK_OK; s++) {
+        struct wpk_program attempt = {0};
+        if (program->stages[s].reduction == WPK_REDUCE_NONE || wpk_cuda_is_transform(program, s)) {
+            continue;
+        }
+        err = wpk_program_copy(program, &attempt);
+        wpk_err collapsed = err == WPK_OK ? wpk_derive_collapse(&attempt, s) : err;
+        if (collapsed == WPK_OK) {
+            wpk_program_fini(program);
+            wpk_program_move(&attempt, program);
+            s = -1; /* stages have moved, and there may be more axes */
+        }
+        wpk_program_fini(&attempt);
+    }
+    return err;
+}
+
+static wpk_err apply_choices(const struct wpk_space *space, const struct wpk_variant *variant,
+                             struct wpk_program *program)
+{
+    wpk_err err = WPK_OK;
+    for (int late = 0; late < 2; late++) {
+        for (int i = 0; i < space->sites->count && err == WPK_OK; i++) {
+            const struct wpk_site *site = &space->sites->site[i];
+            const struct wpk_site_choice *choice = &site->choice[variant->choice[i]];
+            if (choice->late == (late != 0)) {
+                err = wpk_site_apply(program, site, variant->choice[i]);
+            }
+        }
+    }
+    return err;
+}
+
+static wpk_err derive(const struct wpk_space *space, struct wpk_variant *variant)
+{
+    struct wpk_structure *structure = variant->plan;
+    struct wpk_program *program = &variant->program;
+    struct wpk_gene_list list = {.variant = variant};
+    struct wpk_cuda_kept *kept = calloc(1, sizeof(*kept));
+    struct wpk_cuda_machine machine;
+    wpk_cuda_read_machine(space, &machine);
+    structure->kind = kept;
+    wpk_err err = kept == NULL ? WPK_ENOMEM : apply_choices(space, variant, program);
+    err = err == WPK_OK ? collapse(program) : err;
+    err = err == WPK_OK ? wpk_cuda_groups_normalize(program, space->options.strict) : err;
+    err = err == WPK_OK ? wpk_cuda_groups_find(program, space->options.strict, &kept->groups) : err;
+    for (int g = 0; err == WPK_OK && g < kept->groups.count; g++) {
+        struct wpk_cuda_adding adding = {.program = program,
+                                         .kept = kept,
+                                         .machine = &machine,
+                                         .strict = space->options.strict,
+                                         .list = &list,
+                                         .number = g};
+        wpk_cuda_add_genes(&adding);
+        err = list.err;
+    }
+    err = err == WPK_OK ? wpk_accesses_init(program, &structure->accesses) : err;
+    return err == WPK_OK ? wpk_genes_derive_back_end(variant, &space->options) : err;
+}
+
 /* The prediction, and the genes as they are: sizes as logarithms. */
 static wpk_err features(const struct wpk_space *space, const struct wpk_candidate *candidate,
                         double *out)
@@ -110,7 +179,7 @@ const struct wpk_target_rules wpk_target_cuda = {
     .describe = describe,
     .check = check,
     .list = list,
-    .derive = wpk_cuda_variant_derive,
+    .derive = derive,
     .legal = wpk_cuda_are_legal,
     .repair = wpk_cuda_repair,
     .construct = wpk_cuda_construct,

@@ -36,7 +36,6 @@
 
 /* These fill slots of the table of GPUs (search/rules.h). */
 
-wpk_err wpk_cuda_variant_derive(const struct wpk_space *space, struct wpk_variant *variant);
 bool wpk_cuda_are_legal(const struct wpk_space *space, const struct wpk_candidate *candidate,
                         const char **why);
 /* Redraw genes of each group until it is legal, as it is or with its last genes guessed; at last it

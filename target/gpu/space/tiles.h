@@ -19,7 +19,7 @@ enum {
     WPK_CUDA_THREAD_I,
     WPK_CUDA_THREAD_J,
     WPK_CUDA_STEP,
-    WPK_CUDA_ROWS = WPK_CUDA_STEP,
+    WPK_CUDA_BLOCK_ROWS = WPK_CUDA_STEP,
     WPK_CUDA_PARTS,
     WPK_CUDA_ROW_THREADS = WPK_CUDA_PARTS,
     WPK_CUDA_SHARE,
@@ -129,5 +129,9 @@ const struct wpk_cuda_kept *wpk_cuda_kept_of(const struct wpk_variant *variant);
 /* The genes before those that are guessed, of what its blocks may transform, too. */
 void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
                          int group, struct wpk_cuda_tiles *out);
+/* The next choices of so many genes, in the order of numbers; false after the last ones, when all
+ * have their first choice again. */
+bool wpk_cuda_advance(const struct wpk_variant *variant, int first, int count,
+                      struct wpk_candidate *candidate);
 
 #endif
