@@ -33,13 +33,14 @@ bool wpk_cuda_are_legal(const struct wpk_space *space, const struct wpk_candidat
     return legal;
 }
 
-double wpk_cuda_bound_all(const struct wpk_space *space, const struct wpk_candidate *candidate)
+wpk_err wpk_cuda_bound_all(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                           double *seconds)
 {
-    double seconds = 0;
+    *seconds = 0;
     for (int g = 0; g < group_count(space, candidate->variant); g++) {
-        seconds += wpk_cuda_bound(space, candidate, g);
+        *seconds += wpk_cuda_bound(space, candidate, g);
     }
-    return seconds;
+    return WPK_OK;
 }
 
 int wpk_cuda_guess_genes(const struct wpk_space *space, int number, struct wpk_candidate *candidate)
@@ -298,7 +299,7 @@ struct kept {
  * terms. */
 static void measure(const struct wpk_space *space, struct ranked *one)
 {
-    one->seconds = wpk_cuda_bound_all(space, &one->candidate);
+    (void)wpk_cuda_bound_all(space, &one->candidate, &one->seconds);
     one->settled = one->candidate;
     wpk_cuda_settle(space, &one->settled);
     one->split = 1;

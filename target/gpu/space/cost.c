@@ -28,33 +28,17 @@ void wpk_cuda_read_machine(const struct wpk_space *space, struct wpk_cuda_machin
 
 /* ---- what a block has */
 
-static bool loads_tensor(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                         int tensor, const struct wpk_node **out)
-{
-    for (struct wpk_loads load = wpk_loads_of(program, &program->stages[group->sum]);
-         wpk_loads_next(&load);) {
-        if (load.node->tensor == tensor) {
-            *out = load.node;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Bytes of an operand that a step of a block reads, with `padding` elements behind the terms of a
  * row. */
 static int64_t staged_bytes(const struct wpk_program *program, const struct wpk_cuda_group *group,
                             const struct wpk_cuda_tiles *t, int c, int64_t padding)
 {
     int tensor = program->stages[group->operand[c].stage].output;
-    const struct wpk_node *load = NULL;
+    const struct wpk_node *load = &program->nodes[group->operand[c].load];
     int64_t elements = 1, terms = wpk_cuda_step_terms(program, group, t) / t->step;
-    bool found = loads_tensor(program, group, tensor, &load);
-    WPK_ASSERT(found);
     if (t->box && c == group->box_copy) {
-        int64_t rounds, bytes;
-        (void)wpk_cuda_padded_box(program, group, t, &rounds, &bytes);
-        return bytes;
+        int64_t rounds, behind = wpk_cuda_box_padding(program, group, t, &rounds);
+        return wpk_cuda_box_elements(program, group, t, behind) * (int64_t)sizeof(float);
     }
     for (int d = 0; d < program->tensors[tensor].rank; d++) {
         int axis = wpk_index_axis(program, load->index[d]);
@@ -137,28 +121,17 @@ static double resident(const struct wpk_cuda_machine *m, const struct wpk_cuda_t
     return fmax(1, shared == 0 ? most : fmin(most, floor((double)m->shared_max / (double)shared)));
 }
 
-/* Blocks along i or j of what is transformed behind the products: the last ones of a row of tiles
- * overlap others. */
-static double fitted_blocks(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
-                            int along_j)
-{
-    double blocks = 1;
-    for (int i = 0; i < group->fit_count[along_j]; i++) {
-        bool is = group->fit[along_j][i] == t->block[along_j];
-        blocks = is ? (double)group->fit_blocks[along_j][i] : blocks;
-    }
-    return blocks;
-}
-
 static double blocks_of(const struct wpk_program *program, const struct wpk_cuda_group *group,
                         const struct wpk_cuda_tiles *t)
 {
     const struct wpk_stage *root = &program->stages[group->root];
     bool joined = t->behind || t->before;
     double blocks = 1;
-    if (t->behind) { /* the least tiles along j are counted in both */
-        return fitted_blocks(group, t, 0) * fitted_blocks(group, t, 1) /
-               (double)group->fit_blocks[1][0];
+    if (t->behind) { /* the last blocks of a row of tiles overlap others */
+        int i = wpk_cuda_find_fit(group, t, 0), j = wpk_cuda_find_fit(group, t, 1);
+        blocks = i < 0 ? 1 : (double)group->fit_blocks[0][i];
+        blocks *= j < 0 ? 1 : (double)group->fit_blocks[1][j];
+        return blocks / (double)group->fit_blocks[1][0]; /* the least ones are counted in both */
     }
     for (int a = 0; a < root->rank; a++) {
         int64_t block = a == group->i                 ? t->block[0]
@@ -361,8 +334,8 @@ static double rounds_of(const struct wpk_program *program, const struct wpk_cuda
 {
     int64_t row = t->step + t->padding[c], lanes = WPK_CUDA_BANKS / width;
     if (t->box && c == group->box_copy) {
-        int64_t rounds, bytes;
-        (void)wpk_cuda_padded_box(program, group, t, &rounds, &bytes);
+        int64_t rounds;
+        (void)wpk_cuda_box_padding(program, group, t, &rounds);
         return (double)rounds;
     }
     int64_t threads = t->block[1] / t->thread[1], along_j = group->operand[c].tiled == group->j;
@@ -426,9 +399,8 @@ static double dram_cycles(const struct wpk_program *program, const struct wpk_cu
     rows = fmin(count[0], rows * ceiling(wave, rows * columns));
     for (int c = 0; c < group->operand_count; c++) {
         const struct wpk_stage *copy = &program->stages[group->operand[c].stage];
-        const struct wpk_node *load = NULL;
+        const struct wpk_node *load = &program->nodes[group->operand[c].load];
         double share = sizeof(float) * stored_share(program, copy), read = terms * share;
-        (void)loads_tensor(program, group, copy->output, &load);
         read *= wpk_contraction_uses_axis(program, load, group->i) ? rows * (double)t->block[0] : 1;
         read *=
             wpk_contraction_uses_axis(program, load, group->j) ? columns * (double)t->block[1] : 1;

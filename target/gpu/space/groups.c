@@ -321,21 +321,18 @@ static void find_moves(const struct wpk_program *program, const struct wpk_cuda_
                        struct wpk_cuda_group *group)
 {
     for (int c = 0; c < group->operand_count; c++) {
-        int tensor = program->stages[group->operand[c].stage].output;
-        int load = wpk_cuda_read(program, tensor).load, last = program->tensors[tensor].rank - 1;
-        group->operand[c].along = wpk_index_axis(program, program->nodes[load].index[last]);
-        bool by_j = wpk_contraction_uses_axis(program, &program->nodes[load], group->j);
-        group->operand[c].tiled = by_j ? group->j : group->i;
-        group->operand[c].apart =
-            group->operand[c].along == group->k || group->operand[c].along < 0
-                ? 1
-                : wpk_cuda_apart(program, group->sum, load, group->operand[c].along);
-        group->operand[c].gathers =
-            !wpk_cuda_has_runs(program, group->sum, load, group->operand[c].along);
-        group->operand[c].is_move = wpk_cuda_is_move(program, groups, group->operand[c].stage);
-        group->operand[c].is_vector_move =
-            group->operand[c].is_move &&
-            wpk_cuda_is_vector_move(program, groups, group->operand[c].stage);
+        struct wpk_cuda_operand *o = &group->operand[c];
+        int tensor = program->stages[o->stage].output, last = program->tensors[tensor].rank - 1;
+        o->load = wpk_cuda_read(program, tensor).load;
+        o->along = wpk_index_axis(program, program->nodes[o->load].index[last]);
+        bool by_j = wpk_contraction_uses_axis(program, &program->nodes[o->load], group->j);
+        o->tiled = by_j ? group->j : group->i;
+        o->apart = o->along == group->k || o->along < 0
+                       ? 1
+                       : wpk_cuda_apart(program, group->sum, o->load, o->along);
+        o->gathers = !wpk_cuda_has_runs(program, group->sum, o->load, o->along);
+        o->is_move = wpk_cuda_is_move(program, groups, o->stage);
+        o->is_vector_move = o->is_move && wpk_cuda_is_vector_move(program, groups, o->stage);
     }
 }
 

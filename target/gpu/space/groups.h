@@ -48,6 +48,7 @@ enum wpk_cuda_template {
 /* A stage that may be staged while a reduction, or a transform, reads it. */
 struct wpk_cuda_operand {
     int stage;
+    int load;                     /* node of the reduction, which alone reads it */
     int along;                    /* the axis of the reduction that is the last one of its tensor */
     int tiled;                    /* j if the operand depends on it, else i */
     bool is_move, is_vector_move; /* what its copy is (target/gpu/space/moves.h) */

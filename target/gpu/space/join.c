@@ -229,8 +229,8 @@ static int find_reader_axis(const struct wpk_program *program, const struct wpk_
 {
     const struct wpk_stage *copy = &program->stages[group->operand[c].stage];
     int at = axis < 0 ? -1 : wpk_index_axis(program, program->nodes[copy->expr].index[axis]);
-    struct wpk_cuda_reading reading = wpk_cuda_read(program, copy->output);
-    return at < 0 ? -1 : wpk_index_axis(program, program->nodes[reading.load].index[at]);
+    const struct wpk_node *load = &program->nodes[group->operand[c].load];
+    return at < 0 ? -1 : wpk_index_axis(program, load->index[at]);
 }
 
 /* The axis of the root whose elements the transforms need together, or -1. */
@@ -259,8 +259,7 @@ static int find_whole(const struct wpk_program *program, const struct wpk_cuda_g
 static bool has_planes(const struct wpk_program *program, const struct wpk_cuda_groups *all,
                        const struct wpk_cuda_group *group, int c)
 {
-    int tensor = program->stages[group->operand[c].stage].output;
-    const struct wpk_node *load = &program->nodes[wpk_cuda_read(program, tensor).load];
+    const struct wpk_node *load = &program->nodes[group->operand[c].load];
     bool planes = wpk_index_axis(program, load->index[0]) == group->whole;
     if (planes && group->before >= 0 && c == group->before_copy) {
         const struct wpk_cuda_group *before = &all->group[group->before];

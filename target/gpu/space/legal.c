@@ -120,15 +120,6 @@ static bool legal_copying(const struct wpk_cuda_group *group, const struct wpk_c
                        "terms that are written out do not divide a step, or are too much code");
 }
 
-static bool fits(const struct wpk_cuda_group *group, int along_j, int64_t block)
-{
-    bool found = false;
-    for (int i = 0; i < group->fit_count[along_j]; i++) {
-        found = found || group->fit[along_j][i] == block;
-    }
-    return found;
-}
-
 /* A block that computes transforms, too, has whole tiles; one that reads windows out of a box has
  * the other operand in shared memory, too. */
 static bool legal_joins(const struct wpk_cuda_decided *d, const char **why)
@@ -153,7 +144,7 @@ static bool legal_joins(const struct wpk_cuda_decided *d, const char **why)
     if (registers > WPK_CUDA_THREAD_REGISTERS || registers * t->threads > d->m.registers_max) {
         return wpk_illegal(why, "what is transformed does not fit the registers");
     }
-    if (t->behind && (!fits(group, 0, t->block[0]) || !fits(group, 1, t->block[1]))) {
+    if (t->behind && (wpk_cuda_find_fit(group, t, 0) < 0 || wpk_cuda_find_fit(group, t, 1) < 0)) {
         return wpk_illegal(why,
                            "a block has no whole tiles of what is transformed behind the products");
     }

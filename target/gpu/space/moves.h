@@ -4,7 +4,7 @@
 #ifndef WPK_TARGET_GPU_SPACE_MOVES_H
 #define WPK_TARGET_GPU_SPACE_MOVES_H
 
-#include "target/gpu/space/groups.h"
+#include "target/gpu/space/tiles.h"
 
 #define WPK_CUDA_VECTOR_ELEMENTS 4 /* of 16 bytes */
 
@@ -39,23 +39,16 @@ void wpk_cuda_find_box(const struct wpk_program *program, const struct wpk_cuda_
                        struct wpk_cuda_group *group);
 /* True if an operand of the sum that is read through a window depends on the axis. */
 bool wpk_cuda_is_windowed(const struct wpk_program *program, int sum, int axis);
-/* A box in the memory of a block, and the threads that read it.
- *   shape   tile [WPK_CUDA_BOX_AXES]: elements along i, j, `whole` and k */
-struct wpk_cuda_boxed {
-    int64_t tile[WPK_CUDA_BOX_AXES];
-    int64_t threads[2], piece[2]; /* along i, j; those along `whole` are around them */
-};
-
 /* Elements at whose multiples rows of the box begin and end: those of a sector, where the tensor's
  * rows are whole sectors and the box's are no short ones; or a power of two that is hardly more
  * than a short row, so that no warp has a piece of one; 1: any. *row: elements of a row then. */
 int64_t wpk_cuda_box_align(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                           const struct wpk_cuda_boxed *box, int64_t *row);
+                           const struct wpk_cuda_tiles *t, int64_t *row);
 /* Elements of the box, with `padding` behind each row. */
 int64_t wpk_cuda_box_elements(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                              const struct wpk_cuda_boxed *box, int64_t padding);
+                              const struct wpk_cuda_tiles *t, int64_t padding);
 /* The padding with which the banks serve a warp's read in the fewest rounds, and these. */
 int64_t wpk_cuda_box_padding(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                             const struct wpk_cuda_boxed *box, int64_t *rounds);
+                             const struct wpk_cuda_tiles *t, int64_t *rounds);
 
 #endif

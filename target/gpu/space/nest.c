@@ -217,10 +217,8 @@ static void add_copy(struct wpk_cuda_build *b, int g, int c)
     set_copying(entry, group, t, c);
     wpk_nest_find_region(nest);
     int rank = wpk_nest_stage(nest, entry)->rank;
-    struct wpk_cuda_reading reading =
-        wpk_cuda_read(nest->program, wpk_nest_stage(nest, entry)->output);
     entry->spacing = wpk_cuda_spacing(group, t, c);
-    const struct wpk_node *load = &nest->program->nodes[reading.load];
+    const struct wpk_node *load = &nest->program->nodes[group->operand[c].load];
     for (int a = 0; a < rank && entry->spacing > 0; a++) {
         bool whole = wpk_index_axis(nest->program, load->index[a]) == group->whole;
         entry->spaced = whole ? a : entry->spaced;
@@ -245,11 +243,10 @@ void wpk_cuda_add_box(struct wpk_cuda_build *b, int g, int stage)
         .entry = b->entry_of[b->groups->group[g].sum], .update = true, .loop = b->step_loop[g]};
     entry->scope = WPK_SCOPE_SHARED;
     set_copying(entry, &b->groups->group[g], t, b->groups->group[g].box_copy);
-    int64_t rounds, bytes, row;
-    entry->row_padding =
-        wpk_cuda_padded_box(nest->program, &b->groups->group[g], t, &rounds, &bytes);
+    int64_t rounds, row;
+    entry->row_padding = wpk_cuda_box_padding(nest->program, &b->groups->group[g], t, &rounds);
     int rank = wpk_nest_stage(nest, entry)->rank;
-    int64_t align = wpk_cuda_aligned_box(nest->program, &b->groups->group[g], t, &row);
+    int64_t align = wpk_cuda_box_align(nest->program, &b->groups->group[g], t, &row);
     wpk_nest_find_region(nest);
     if (align > 1) {
         entry->align[rank - 1] = align;

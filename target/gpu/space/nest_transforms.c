@@ -294,25 +294,22 @@ int64_t wpk_cuda_copied_bytes(const struct wpk_space *space, const struct wpk_ca
     const struct wpk_variant *variant = &space->variants[candidate->variant];
     struct wpk_nest nest = {.program = &variant->program};
     struct wpk_cuda_build b = {.nest = &nest, .groups = &wpk_cuda_kept_of(variant)->groups};
-    const struct wpk_cuda_group *group = &b.groups->group[g];
     int64_t bytes = sizeof(float);
     wpk_cuda_tiles_read(variant, candidate, g, &b.tiles[g]);
+    b.behind_of[g] = b.before_of[g] = -1;
     for (int s = variant->program.stage_count - 1; s >= 0; s--) {
         b.entry_of[s] = nest.entry_count;
         if (b.groups->group_of[s] == WPK_CUDA_INLINED) {
             wpk_nest_add(&nest, WPK_NEST_STAGE, s)->inlined = true;
-        } else if (b.groups->group_of[s] == g && group->root == s) {
-            add_tiled_root(&b, g);
-        } else if (b.groups->group_of[s] == g && group->operand[0].stage != s) {
-            add_transform(&b, g, s);
         } else if (b.groups->group_of[s] == g) {
-            add_transform_copy(&b, g, s);
-            const struct wpk_nest_entry *entry = &nest.entry[b.entry_of[s]];
-            int rank = variant->program.stages[s].rank;
-            for (int a = 0; a < rank; a++) {
-                bytes *= entry->extent[a] + (a == rank - 1 ? entry->row_padding : 0);
-            }
+            wpk_cuda_nest_transforms(&b, g, s);
         }
+    }
+    int copy = b.entry_of[b.groups->group[g].operand[0].stage];
+    const struct wpk_nest_entry *entry = &nest.entry[copy];
+    int rank = wpk_nest_stage(&nest, entry)->rank;
+    for (int a = 0; a < rank; a++) {
+        bytes *= entry->extent[a] + (a == rank - 1 ? entry->row_padding : 0);
     }
     return bytes;
 }

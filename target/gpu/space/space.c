@@ -98,17 +98,17 @@ static wpk_err collapse(struct wpk_program *program)
     return err;
 }
 
+/* Those that are applied late come last. */
 static wpk_err apply_choices(const struct wpk_space *space, const struct wpk_variant *variant,
                              struct wpk_program *program)
 {
+    int count = space->sites->count;
     wpk_err err = WPK_OK;
-    for (int late = 0; late < 2; late++) {
-        for (int i = 0; i < space->sites->count && err == WPK_OK; i++) {
-            const struct wpk_site *site = &space->sites->site[i];
-            const struct wpk_site_choice *choice = &site->choice[variant->choice[i]];
-            if (choice->late == (late != 0)) {
-                err = wpk_site_apply(program, site, variant->choice[i]);
-            }
+    for (int i = 0; i < 2 * count && err == WPK_OK; i++) {
+        const struct wpk_site *site = &space->sites->site[i % count];
+        int choice = variant->choice[i % count];
+        if (site->choice[choice].late == (i >= count)) {
+            err = wpk_site_apply(program, site, choice);
         }
     }
     return err;
@@ -153,13 +153,6 @@ static wpk_err features(const struct wpk_space *space, const struct wpk_candidat
     return wpk_space_predict(space, candidate, &out[0]);
 }
 
-static wpk_err bound(const struct wpk_space *space, const struct wpk_candidate *candidate,
-                     double *seconds)
-{
-    *seconds = wpk_cuda_bound_all(space, candidate);
-    return WPK_OK;
-}
-
 static int gene_at(const struct wpk_variant *variant, int step)
 {
     (void)variant;
@@ -184,7 +177,7 @@ const struct wpk_target_rules wpk_target_cuda = {
     .repair = wpk_cuda_repair,
     .construct = wpk_cuda_construct,
     .features = features,
-    .bound = bound,
+    .bound = wpk_cuda_bound_all,
     .nest = wpk_cuda_nest,
     .gene_at = gene_at,
     .complete = complete,

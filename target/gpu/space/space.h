@@ -38,6 +38,8 @@
 
 bool wpk_cuda_are_legal(const struct wpk_space *space, const struct wpk_candidate *candidate,
                         const char **why);
+wpk_err wpk_cuda_bound_all(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                           double *seconds);
 /* Redraw genes of each group until it is legal, as it is or with its last genes guessed; at last it
  * becomes the neutral one, by the first back end where none is legal by its own. */
 wpk_err wpk_cuda_repair(const struct wpk_space *space, struct wpk_rng *rng,
@@ -51,8 +53,5 @@ wpk_err wpk_cuda_construct(const struct wpk_space *space, struct wpk_candidate *
 /* Set the group's last genes to what fits its others best: they are not ranked beside all values of
  * the others. Returns how many there are. */
 int wpk_cuda_guess_genes(const struct wpk_space *space, int group, struct wpk_candidate *candidate);
-
-/* Predicted seconds of one call: those of all groups. */
-double wpk_cuda_bound_all(const struct wpk_space *space, const struct wpk_candidate *candidate);
 
 #endif

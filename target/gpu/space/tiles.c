@@ -64,6 +64,16 @@ bool wpk_cuda_is_copied(const struct wpk_cuda_group *group, const struct wpk_cud
            !(t->before && operand == group->before_copy);
 }
 
+int wpk_cuda_find_fit(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
+                      int along_j)
+{
+    int i = 0;
+    while (i < group->fit_count[along_j] && group->fit[along_j][i] != t->block[along_j]) {
+        i++;
+    }
+    return i < group->fit_count[along_j] ? i : -1;
+}
+
 int64_t wpk_cuda_step_terms(const struct wpk_program *program, const struct wpk_cuda_group *group,
                             const struct wpk_cuda_tiles *t)
 {
@@ -73,30 +83,6 @@ int64_t wpk_cuda_step_terms(const struct wpk_program *program, const struct wpk_
         terms *= a != group->k ? sum->axes[a].extent : 1;
     }
     return terms;
-}
-
-static struct wpk_cuda_boxed box_of(const struct wpk_cuda_tiles *t)
-{
-    return (struct wpk_cuda_boxed){
-        .tile = {t->block[0], t->block[1], t->together, t->step},
-        .threads = {t->block[0] / t->thread[0], t->block[1] / t->thread[1]},
-        .piece = {t->piece[0], t->piece[1]}};
-}
-
-int64_t wpk_cuda_aligned_box(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                             const struct wpk_cuda_tiles *t, int64_t *row)
-{
-    const struct wpk_cuda_boxed box = box_of(t);
-    return wpk_cuda_box_align(program, group, &box, row);
-}
-
-int64_t wpk_cuda_padded_box(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                            const struct wpk_cuda_tiles *t, int64_t *rounds, int64_t *bytes)
-{
-    const struct wpk_cuda_boxed box = box_of(t);
-    int64_t padding = wpk_cuda_box_padding(program, group, &box, rounds);
-    *bytes = wpk_cuda_box_elements(program, group, &box, padding) * (int64_t)sizeof(float);
-    return padding;
 }
 
 int64_t wpk_cuda_width(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t, int c)
