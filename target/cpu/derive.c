@@ -5,7 +5,7 @@
 #include "ir/data_index.h"
 #include "ir/derive/rewrite.h"
 #include "search/variant.h"
-#include "target/cpu/space.h"
+#include "target/cpu/rules.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -104,15 +104,6 @@ static wpk_err stage_all(struct wpk_program *program, const int *order, int rank
     return WPK_OK;
 }
 
-static wpk_err add_halos(struct wpk_program *program, const struct bare *bare)
-{
-    int dim[WPK_TENSORS_MAX];
-    for (int t = 0; t < program->tensor_count; t++) {
-        dim[t] = bare_dim(bare, program->tensors[t].name);
-    }
-    return wpk_derive_halo(program, dim);
-}
-
 /* Which site a tensor is of, by name: the one that it is the result of, or the one whose rewriting
  * added it. */
 struct owners {
@@ -165,7 +156,7 @@ static wpk_err transform(const struct wpk_space *space, const struct wpk_variant
                          struct wpk_program *program, struct owners *owners)
 {
     int rank = program->tensors[wpk_program_output(program)].rank;
-    int order[WPK_RANK_MAX];
+    int order[WPK_RANK_MAX], dim[WPK_TENSORS_MAX];
     struct bare bare;
     find_bare(program, space, variant, &bare);
     owners->count = 0;
@@ -179,9 +170,12 @@ static wpk_err transform(const struct wpk_space *space, const struct wpk_variant
     wpk_err err = apply_choices(space, variant, false, program, owners);
     err = err == WPK_OK ? wpk_derive_borders(program) : err;
     if (err == WPK_OK) {
+        for (int t = 0; t < program->tensor_count; t++) {
+            dim[t] = bare_dim(&bare, program->tensors[t].name);
+        }
         wpk_variant_order(rank, variant->last, order);
         err = variant->staged ? stage_all(program, variant->last >= 0 ? order : NULL, rank, &bare)
-                              : add_halos(program, &bare);
+                              : wpk_derive_halo(program, dim);
     }
     err = err == WPK_OK ? apply_choices(space, variant, true, program, owners) : err;
     const struct wpk_machine *machine = &space->options.target.machine;

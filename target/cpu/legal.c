@@ -8,7 +8,6 @@
 #include "ir/instruction/instruction.h"
 #include "search/back_end.h"
 #include "target/cpu/rules.h"
-#include "target/cpu/space.h"
 
 static int64_t product(const int64_t *values, int count)
 {
@@ -400,12 +399,12 @@ bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_spac
 }
 
 bool wpk_cpu_is_legal_group(const struct wpk_space *space, int g,
-                            const struct wpk_candidate *candidate)
+                            const struct wpk_candidate *candidate, const char **why)
 {
     struct wpk_decisions decisions;
     const struct wpk_variant *variant = &space->variants[candidate->variant];
     wpk_genes_read(variant, candidate, g, &decisions);
-    return wpk_group_is_legal(variant, &space->options, g, &decisions, NULL);
+    return wpk_group_is_legal(variant, &space->options, g, &decisions, why);
 }
 
 /* True if an entry computed at (group, level) is there whenever `reader` reads it. The walk follows

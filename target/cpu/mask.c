@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The order in which a mask (search/mask.h) decides genes, and their neutral rest. */
 #include "target/cpu/rules.h"
-#include "target/cpu/space.h"
 
 /* ---- the order of decisions */
 
@@ -154,7 +153,7 @@ static bool complete_orders(const struct wpk_space *space, int g, const struct l
         if (orders > 1) {
             candidate->gene[red] = (uint8_t)r;
         }
-        if (wpk_cpu_is_legal_group(space, g, candidate)) {
+        if (wpk_cpu_is_legal_group(space, g, candidate, NULL)) {
             return true;
         }
     }

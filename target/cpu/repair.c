@@ -2,7 +2,7 @@
 /* Changing a candidate until it keeps the rules of legal.c. */
 #include "search/back_end.h"
 #include "search/gene_list.h"
-#include "target/cpu/space.h"
+#include "target/cpu/rules.h"
 
 #define GROUP_TRIES_MAX 400
 
@@ -76,16 +76,10 @@ static bool shrink_group(const struct wpk_space *space, int g, struct wpk_candid
     if (slots->unroll >= 0) {
         attempt.gene[slots->unroll] = 0;
     }
-    if (slots->dot >= 0) {
-        attempt.gene[slots->dot] =
-            (uint8_t)wpk_gene_find(&variant->genes[slots->dot], WPK_GENE_ALL);
-    }
+    wpk_genes_set(variant, slots->dot, WPK_GENE_ALL, &attempt);
+    wpk_genes_set(variant, slots->tail, WPK_GENE_ALL, &attempt);
     if (slots->panel >= 0) {
         attempt.gene[slots->panel] = (uint8_t)(variant->genes[slots->panel].choice_count - 1);
-    }
-    if (slots->tail >= 0) {
-        attempt.gene[slots->tail] =
-            (uint8_t)wpk_gene_find(&variant->genes[slots->tail], WPK_GENE_ALL);
     }
     for (int v = 0; v < variant->genes[slots->vec].choice_count; v++) {
         for (int n = 0; n < variant->genes[slots->lanes].choice_count; n++) {
@@ -93,7 +87,7 @@ static bool shrink_group(const struct wpk_space *space, int g, struct wpk_candid
             small.gene[slots->vec] = (uint8_t)v;
             small.gene[slots->lanes] = (uint8_t)n;
             align_tile(variant, g, &small);
-            if (wpk_cpu_is_legal_group(space, g, &small)) {
+            if (wpk_cpu_is_legal_group(space, g, &small, NULL)) {
                 *candidate = small;
                 return true;
             }
@@ -106,13 +100,13 @@ static bool repair_group(const struct wpk_space *space, struct wpk_rng *rng, int
                          struct wpk_candidate *candidate)
 {
     const struct wpk_variant *variant = &space->variants[candidate->variant];
-    if (wpk_cpu_is_legal_group(space, g, candidate)) {
+    if (wpk_cpu_is_legal_group(space, g, candidate, NULL)) {
         return true;
     }
     align_tile(variant, g, candidate);
     struct wpk_candidate attempt = *candidate;
     for (int tries = 0; tries < GROUP_TRIES_MAX; tries++) {
-        if (wpk_cpu_is_legal_group(space, g, &attempt)) {
+        if (wpk_cpu_is_legal_group(space, g, &attempt, NULL)) {
             *candidate = attempt;
             return true;
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The numbers of CPUs, and the rules by them: which register tiles may be built, how good they
- * look, and how long a nest takes. */
+/* The space of CPUs, of groups of stages (search/plan.h) and their genes (search/genes.h): the
+ * numbers of CPUs, the rules by them, and other functions of the table. */
 #ifndef WPK_TARGET_CPU_RULES_H
 #define WPK_TARGET_CPU_RULES_H
 
@@ -49,5 +49,20 @@ double wpk_features_seconds(const struct wpk_machine *machine, const struct wpk_
  * Such a tile is larger and may need fewer registers. Returns the multiple that is tried after
  * `multiple`, which is 0 before the first; 0: there are no more. */
 int wpk_mask_width(const struct wpk_machine *machine, int multiple);
+
+/* These fill slots of the table of CPUs (search/rules.h). */
+
+wpk_err wpk_cpu_derive(const struct wpk_space *space, struct wpk_variant *variant);
+wpk_err wpk_cpu_repair(const struct wpk_space *space, struct wpk_rng *rng,
+                       struct wpk_candidate *candidate);
+wpk_err wpk_cpu_construct(const struct wpk_space *space, struct wpk_candidate *out, int max,
+                          int *filled);
+int wpk_cpu_gene_at(const struct wpk_variant *variant, int step);
+bool wpk_cpu_complete(const struct wpk_space *space, int step, struct wpk_candidate *candidate);
+
+/* True if the candidate keeps the rules for this group; else *why, unless NULL, is the one that
+ * it breaks. */
+bool wpk_cpu_is_legal_group(const struct wpk_space *space, int group,
+                            const struct wpk_candidate *candidate, const char **why);
 
 #endif

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "target/cpu/space.h"
 
 #include "common/format.h"
 #include "nest/reach.h"
@@ -15,9 +14,7 @@ static bool legal(const struct wpk_space *space, const struct wpk_candidate *can
     const struct wpk_variant *variant = &space->variants[candidate->variant];
     const struct wpk_structure *structure = variant->plan;
     for (int g = 0; g < structure->plan.group_count; g++) {
-        struct wpk_decisions decisions;
-        wpk_genes_read(variant, candidate, g, &decisions);
-        if (!wpk_group_is_legal(variant, &space->options, g, &decisions, why)) {
+        if (!wpk_cpu_is_legal_group(space, g, candidate, why)) {
             return false;
         }
     }

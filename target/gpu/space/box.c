@@ -157,9 +157,8 @@ static int64_t choose_align(const struct wpk_cuda_group *group, int64_t extent, 
 int64_t wpk_cuda_box_align(const struct wpk_program *program, const struct wpk_cuda_group *group,
                            const struct wpk_cuda_tiles *t, int64_t *row)
 {
-    int64_t extent = find_extent(group, program->stages[group->box].rank - 1, box);
-    bool whole =
-        group->j >= 0 && t->block[1] >= program->stages[group->root].axes[group->j].extent;
+    int64_t extent = find_extent(group, program->stages[group->box].rank - 1, t);
+    bool whole = group->j >= 0 && t->block[1] >= program->stages[group->root].axes[group->j].extent;
     int64_t align = choose_align(group, extent, whole);
     int64_t rest = whole ? group->box_low % align : align - 1;
     *row = (extent + rest + align - 1) / align * align;

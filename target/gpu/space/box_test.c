@@ -184,7 +184,7 @@ static void the_padding_is_the_least_with_the_fewest_rounds(void **state)
     static const struct wpk_cuda_tiles boxes[] = {
         BOX(8, 32, 1, 8, 1), /* neighbours */
         BOX(8, 32, 4, 8, 4), /* four rows of eight threads */
-        BOX(8, 16, 4, 8, 2),  BOX(8, 8, 8, 8, 2),
+        BOX(8, 16, 4, 8, 2),   BOX(8, 8, 8, 8, 2),
         BOX(32, 16, 1, 1, 16), /* all lanes read one word */
     };
     const struct convolution *const cases[] = {&same, &strided};

@@ -6,7 +6,6 @@
 #include "target/gpu/space/space.h"
 
 #include "search/genes.h"
-#include "target/gpu/space/cost.h"
 #include "target/gpu/space/template.h"
 
 #include <stdlib.h>

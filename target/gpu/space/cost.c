@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "target/gpu/space/cost.h"
+#include "target/gpu/space/template.h"
 
 #include "ir/derive/extract.h"
 #include "target/gpu/space/moves.h"
-#include "target/gpu/space/template.h"
 
 #include <math.h>
 

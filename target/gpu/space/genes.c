@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "target/gpu/space/template.h"
 
-#include "target/gpu/space/cost.h"
 #include "target/gpu/space/moves.h"
 
 #include <math.h>
@@ -258,12 +257,6 @@ static void add_copying(const struct wpk_cuda_adding *a)
     genes->count = a->list->variant->gene_count - first;
 }
 
-void wpk_cuda_genes_products(const struct wpk_cuda_adding *a)
-{
-    add_products(a);
-    add_copying(a);
-}
-
 /* Elements of the axis `whole` that a block has at a time: of those that transforms need, so many
  * as divide them; of the rows of a window's box some, or those that divide few. */
 static void add_together(const struct wpk_cuda_adding *a, bool rows)
@@ -280,10 +273,10 @@ static void add_together(const struct wpk_cuda_adding *a, bool rows)
     a->kept->join[a->number].together = gene;
 }
 
-void wpk_cuda_genes_windows(const struct wpk_cuda_adding *a)
+void wpk_cuda_genes_products(const struct wpk_cuda_adding *a)
 {
     add_products(a);
-    if (a->group->whole >= 0) {
+    if (a->group->whole >= 0) { /* rows of windows */
         add_together(a, true);
     }
     add_copying(a);

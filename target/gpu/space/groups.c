@@ -365,12 +365,6 @@ static void find_order(const struct wpk_program *program, struct wpk_cuda_group 
                          ORDERED_RESULTS_MIN;
 }
 
-/* The stage says where its readers find a value, and computes none. */
-static bool moves_only(const struct wpk_program *program, const struct wpk_stage *stage)
-{
-    return stage->reduction == WPK_REDUCE_NONE && program->nodes[stage->expr].kind == WPK_NODE_LOAD;
-}
-
 /* Constants are prepared in f64, once. */
 static bool has_type(const struct wpk_program *program, int tensor, const bool *prepare)
 {
@@ -444,7 +438,7 @@ static wpk_err find_backwards(const struct wpk_program *program, struct wpk_cuda
             out->group_of[s] = taker;
             computed[s] = times;
         } else if (role == WPK_ROLE_INTERMEDIATE && sum < 0 && transform < 0 &&
-                   (times <= INLINE_TIMES * points || moves_only(program, stage))) {
+                   (times <= INLINE_TIMES * points || wpk_cuda_moves_only(program, s))) {
             out->group_of[s] = WPK_CUDA_INLINED;
             computed[s] = times;
         } else if (out->count == WPK_CUDA_GROUPS_MAX) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "target/gpu/space/template.h"
 
-#include "target/gpu/space/cost.h"
 #include "target/gpu/space/moves.h"
 
 bool wpk_cuda_legal_transforms(const struct wpk_cuda_decided *d, const char **why)

@@ -8,6 +8,8 @@
 
 #define WPK_CUDA_VECTOR_ELEMENTS 4 /* of 16 bytes */
 
+/* True if the stage says where its readers find a value, and computes none. */
+bool wpk_cuda_moves_only(const struct wpk_program *program, int stage);
 /* True if the stage moves elements of tensors that earlier launches leave, or of arguments. */
 bool wpk_cuda_is_move(const struct wpk_program *program, const struct wpk_cuda_groups *groups,
                       int stage);

@@ -4,7 +4,6 @@
 
 #include "common/cuda_machine.h"
 #include "nest/check.h"
-#include "target/gpu/space/cost.h"
 #include "tests/cuda_space.h"
 
 #include <setjmp.h>

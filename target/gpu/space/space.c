@@ -6,7 +6,6 @@
 #include "ir/derive/derive.h"
 #include "search/genes.h"
 #include "search/variant.h"
-#include "target/gpu/space/cost.h"
 #include "target/gpu/space/template.h"
 #include "target/gpu/space/transforms.h"
 

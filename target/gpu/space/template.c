@@ -2,7 +2,6 @@
 #include "target/gpu/space/template.h"
 
 #include "search/genes.h"
-#include "target/gpu/space/cost.h"
 
 #include <string.h>
 
@@ -21,7 +20,7 @@ static const struct {
                          wpk_cuda_nest_tile},
     [WPK_CUDA_PRODUCTS] = {wpk_cuda_genes_products, wpk_cuda_legal_tile, wpk_cuda_bound_tile,
                            wpk_cuda_nest_tile},
-    [WPK_CUDA_WINDOWS] = {wpk_cuda_genes_windows, wpk_cuda_legal_tile, wpk_cuda_bound_tile,
+    [WPK_CUDA_WINDOWS] = {wpk_cuda_genes_products, wpk_cuda_legal_tile, wpk_cuda_bound_tile,
                           wpk_cuda_nest_tile},
     [WPK_CUDA_JOINED] = {wpk_cuda_genes_joined, wpk_cuda_legal_tile, wpk_cuda_bound_tile,
                          wpk_cuda_nest_joined},

@@ -39,7 +39,6 @@ void wpk_cuda_genes_pointwise(const struct wpk_cuda_adding *a);
 void wpk_cuda_genes_rows(const struct wpk_cuda_adding *a);
 void wpk_cuda_genes_shared(const struct wpk_cuda_adding *a);
 void wpk_cuda_genes_products(const struct wpk_cuda_adding *a);
-void wpk_cuda_genes_windows(const struct wpk_cuda_adding *a);
 void wpk_cuda_genes_joined(const struct wpk_cuda_adding *a);
 void wpk_cuda_genes_transforms(const struct wpk_cuda_adding *a);
 
@@ -77,5 +76,32 @@ double wpk_cuda_bound(const struct wpk_space *space, const struct wpk_candidate 
 /* Fill `out` with the nest of a legal candidate.   errors  WPK_ENOSPC a limit of nest/nest.h */
 wpk_err wpk_cuda_nest(const struct wpk_space *space, const struct wpk_candidate *candidate,
                       struct wpk_nest *out);
+
+/* The cost of a group's tiles: memory, registers, and seconds by a model. */
+
+void wpk_cuda_read_machine(const struct wpk_space *space, struct wpk_cuda_machine *out);
+
+/* Bytes of shared memory of a block's operands, and of what a block's rows read that it computes.
+ */
+int64_t wpk_cuda_shared_bytes(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                              const struct wpk_cuda_tiles *t);
+int64_t wpk_cuda_row_bytes(const struct wpk_variant *variant, const struct wpk_cuda_group *group,
+                           const struct wpk_cuda_tiles *t);
+/* Registers of a thread: of a tile, or of a root that ends transforms. */
+int64_t wpk_cuda_registers(const struct wpk_cuda_tiles *t);
+int64_t wpk_cuda_tile_registers(const struct wpk_stage *root, const struct wpk_cuda_group *group);
+/* Terms of the group's reduction; 1 without one. */
+double wpk_cuda_terms(const struct wpk_program *program, const struct wpk_cuda_group *group);
+
+/* Predicted seconds of a launch of transforms. */
+double wpk_cuda_transform_bound(const struct wpk_stage *root, const struct wpk_cuda_group *group,
+                                const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *m);
+
+#define WPK_CUDA_THREADS_LEAST WPK_CUDA_WARP /* a warp, unless each thread has one result */
+
+/* The number of the group's first genes whose values need no looking at beside those of the others:
+ * with these the candidate is illegal, or another one's kernel, whatever the first are. 0: it is to
+ * be looked at. */
+int wpk_cuda_skip(const struct wpk_space *space, const struct wpk_candidate *candidate, int group);
 
 #endif
