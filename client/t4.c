@@ -8,7 +8,6 @@
 #include "ir/canonical/canonical.h"
 #include "ir/notation/definition.h"
 #include "schema/record.h"
-#include "search/space_kind.h"
 #include "search/transfer.h"
 
 #include <stdio.h>

@@ -207,7 +207,7 @@ static void it_is_drawn(void **state)
     bool allowed[WPK_CHOICES_MAX], found = false;
     assert_int_equal(wpk_mask_begin(&space, 0, &candidate), WPK_OK);
     for (int step = 0; step < candidate.gene_count; step++) {
-        int gene = wpk_mask_gene(&space.variants[0], step);
+        int gene = wpk_mask_gene(&space, &space.variants[0], step);
         int values = wpk_mask_values(&space, &candidate, step, allowed);
         if (strcmp(space.variants[0].genes[gene].name, WPK_BACK_END_GENE) == 0) {
             found = true;

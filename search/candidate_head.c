@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/gene_list.h"
 
-#include "search/space_kind.h"
-
 #include <stdio.h>
 #include <string.h>
 

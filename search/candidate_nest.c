@@ -2,7 +2,6 @@
 #include "search/candidate_nest.h"
 
 #include "nest/reach.h"
-#include "search/space_kind.h"
 
 #include <string.h>
 
@@ -546,35 +545,5 @@ wpk_err wpk_decisions_nest(const struct wpk_variant *variant,
 wpk_err wpk_candidate_nest(const struct wpk_space *space, const struct wpk_candidate *candidate,
                            struct wpk_nest *out)
 {
-    const struct wpk_variant *variant = &space->variants[candidate->variant];
-    const struct wpk_structure *structure = variant->plan;
-    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
-    struct wpk_decisions d[WPK_GROUPS_MAX];
-    if (kind != NULL) {
-        return kind->nest(space, candidate, out);
-    }
-    for (int g = 0; g < structure->plan.group_count; g++) {
-        wpk_genes_read(variant, candidate, g, &d[g]);
-    }
-    wpk_err err = wpk_decisions_nest(variant, &space->options, d, out);
-    if (err == WPK_OK && wpk_back_end_has_scope_output(wpk_genes_back_end(variant, candidate))) {
-        /* A tensor that fits in registers stays there. */
-        int64_t registers = (int64_t)space->options.device.cpu.vector_registers *
-                            space->options.device.cpu.vector_bytes;
-        for (int e = 0; e < out->entry_count; e++) {
-            struct wpk_nest_entry *entry = &out->entry[e];
-            if (entry->kind != WPK_NEST_STAGE || entry->inlined) {
-                continue;
-            }
-            const struct wpk_stage *stage = wpk_nest_stage(out, entry);
-            int64_t bytes = (int64_t)wpk_dtype_size(out->program->tensors[stage->output].dtype);
-            for (int a = 0; a < stage->rank; a++) {
-                bytes *= entry->extent[a];
-            }
-            if (bytes > registers && wpk_nest_refuses_output(out, e) == NULL) {
-                entry->scope = WPK_SCOPE_OUTPUT;
-            }
-        }
-    }
-    return err;
+    return space->options.target.rules->nest(space, candidate, out);
 }

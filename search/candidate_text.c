@@ -6,7 +6,6 @@
 #include "search/candidate_nest.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
-#include "search/space_kind.h"
 #include "search/variant.h"
 
 #include <stdio.h>

@@ -1,207 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Candidates of a space that are legal: asked for, drawn, and repaired. */
-#include "search/back_end.h"
-#include "search/gene_list.h"
-#include "search/genes.h"
-#include "search/space_kind.h"
-#include "search/variant.h"
+/* Candidates of a space: their version, and those that are legal, constructed, drawn, repaired. */
+#include "search/space.h"
 
-#include <math.h>
-#include <string.h>
-
-#define GROUP_TRIES_MAX 400
+const char *wpk_space_version(const struct wpk_space *space)
+{
+    return space->options.target.rules->version;
+}
 
 bool wpk_space_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate)
 {
-    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
-    const struct wpk_variant *variant = &space->variants[candidate->variant];
-    const struct wpk_structure *structure = variant->plan;
-    if (kind != NULL) {
-        return wpk_space_kind_is_legal(space, candidate, NULL);
-    }
-    for (int g = 0; g < structure->plan.group_count; g++) {
-        struct wpk_decisions decisions;
-        wpk_genes_read(variant, candidate, g, &decisions);
-        if (!wpk_group_is_legal(variant, &space->options, g, &decisions, NULL)) {
-            return false;
-        }
-    }
-    return wpk_placement_is_legal(variant, &space->options, candidate, NULL) &&
-           wpk_back_end_is_legal(variant, candidate, NULL);
+    return space->options.target.rules->legal(space, candidate, NULL);
 }
 
-static void redraw(const struct wpk_variant *variant, struct wpk_rng *rng, int gene,
-                   struct wpk_candidate *candidate)
+wpk_err wpk_space_construct(const struct wpk_space *space, struct wpk_candidate *out, int max,
+                            int *filled)
 {
-    if (gene >= 0) {
-        candidate->gene[gene] =
-            (uint8_t)wpk_rng_below(rng, (uint64_t)variant->genes[gene].choice_count);
-    }
-}
-
-/* Redraw one of the genes that the group's rules are about. */
-static void redraw_one(const struct wpk_variant *variant, struct wpk_rng *rng, int g,
-                       struct wpk_candidate *candidate)
-{
-    const struct wpk_structure *structure = variant->plan;
-    const struct wpk_slots *slots = &structure->slots[g];
-    int genes[WPK_RANK_MAX + 8], count = 0;
-    const int single[] = {slots->lanes, slots->vec,   slots->unroll, slots->split,
-                          slots->sum,   slots->panel, slots->tail,   slots->dot};
-    for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++) {
-        if (single[i] >= 0) {
-            genes[count++] = single[i];
-        }
-    }
-    for (int a = 0; a < WPK_RANK_MAX; a++) {
-        if (slots->tile[a] >= 0) {
-            genes[count++] = slots->tile[a];
-        }
-    }
-    redraw(variant, rng, genes[wpk_rng_below(rng, (uint64_t)count)], candidate);
-}
-
-static bool is_legal_group(const struct wpk_space *space, int g,
-                           const struct wpk_candidate *candidate)
-{
-    struct wpk_decisions decisions;
-    const struct wpk_variant *variant = &space->variants[candidate->variant];
-    wpk_genes_read(variant, candidate, g, &decisions);
-    return wpk_group_is_legal(variant, &space->options, g, &decisions, NULL);
-}
-
-/* Most draws break one rule: bring the vector axis's tile to the nearest whole vectors. */
-static void align_tile(const struct wpk_variant *variant, int g, struct wpk_candidate *candidate)
-{
-    const struct wpk_structure *structure = variant->plan;
-    struct wpk_decisions d;
-    wpk_genes_read(variant, candidate, g, &d);
-    int slot = d.vec < 0 ? -1 : structure->slots[g].tile[d.vec];
-    if (slot < 0) {
-        return;
-    }
-    const struct wpk_gene *gene = &variant->genes[slot];
-    int at = candidate->gene[slot];
-    for (int distance = 0; distance < gene->choice_count; distance++) {
-        for (int side = -1; side <= 1; side += 2) {
-            int choice = at + side * distance;
-            if (choice >= 0 && choice < gene->choice_count &&
-                gene->choice[choice].value % d.lanes == 0) {
-                candidate->gene[slot] = (uint8_t)choice;
-                return;
-            }
-        }
-    }
-}
-
-/* The least that can be asked for: one vector, no other tile, nothing unrolled, no panels. */
-static bool shrink_group(const struct wpk_space *space, int g, struct wpk_candidate *candidate)
-{
-    const struct wpk_variant *variant = &space->variants[candidate->variant];
-    const struct wpk_structure *structure = variant->plan;
-    const struct wpk_slots *slots = &structure->slots[g];
-    struct wpk_candidate attempt = *candidate;
-    for (int a = 0; a < WPK_RANK_MAX; a++) {
-        if (slots->tile[a] >= 0) {
-            attempt.gene[slots->tile[a]] = 0;
-        }
-    }
-    if (slots->unroll >= 0) {
-        attempt.gene[slots->unroll] = 0;
-    }
-    if (slots->dot >= 0) {
-        attempt.gene[slots->dot] =
-            (uint8_t)wpk_gene_find(&variant->genes[slots->dot], WPK_GENE_ALL);
-    }
-    if (slots->panel >= 0) {
-        attempt.gene[slots->panel] = (uint8_t)(variant->genes[slots->panel].choice_count - 1);
-    }
-    if (slots->tail >= 0) {
-        attempt.gene[slots->tail] =
-            (uint8_t)wpk_gene_find(&variant->genes[slots->tail], WPK_GENE_ALL);
-    }
-    for (int v = 0; v < variant->genes[slots->vec].choice_count; v++) {
-        for (int n = 0; n < variant->genes[slots->lanes].choice_count; n++) {
-            struct wpk_candidate small = attempt;
-            small.gene[slots->vec] = (uint8_t)v;
-            small.gene[slots->lanes] = (uint8_t)n;
-            align_tile(variant, g, &small);
-            if (is_legal_group(space, g, &small)) {
-                *candidate = small;
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static bool repair_group(const struct wpk_space *space, struct wpk_rng *rng, int g,
-                         struct wpk_candidate *candidate)
-{
-    const struct wpk_variant *variant = &space->variants[candidate->variant];
-    if (is_legal_group(space, g, candidate)) {
-        return true;
-    }
-    align_tile(variant, g, candidate);
-    struct wpk_candidate attempt = *candidate;
-    for (int tries = 0; tries < GROUP_TRIES_MAX; tries++) {
-        if (is_legal_group(space, g, &attempt)) {
-            *candidate = attempt;
-            return true;
-        }
-        if (tries % 8 == 7) {
-            attempt = *candidate; /* walked too far: start again near the parent */
-        }
-        redraw_one(variant, rng, g, &attempt);
-        align_tile(variant, g, &attempt);
-    }
-    return shrink_group(space, g, candidate);
-}
-
-/* Where a group is computed is repaired by trying its other places, root being always right. */
-static void repair_placement(const struct wpk_space *space, struct wpk_rng *rng,
-                             struct wpk_candidate *candidate)
-{
-    const struct wpk_variant *variant = &space->variants[candidate->variant];
-    const struct wpk_structure *structure = variant->plan;
-    for (int tries = 0; tries < 2 * WPK_GROUPS_MAX; tries++) {
-        if (wpk_placement_is_legal(variant, &space->options, candidate, NULL)) {
-            return;
-        }
-        int g = (int)wpk_rng_below(rng, (uint64_t)structure->plan.group_count);
-        redraw(variant, rng, structure->slots[g].at, candidate);
-    }
-    for (int g = 0; g < structure->plan.group_count; g++) {
-        if (structure->slots[g].at >= 0) {
-            candidate->gene[structure->slots[g].at] = 0;
-        }
-    }
+    return space->options.target.rules->construct(space, out, max, filled);
 }
 
 wpk_err wpk_space_repair(const struct wpk_space *space, struct wpk_rng *rng,
                          struct wpk_candidate *candidate)
 {
     const struct wpk_variant *variant = &space->variants[candidate->variant];
-    const struct wpk_structure *structure = variant->plan;
     for (int i = 0; i < variant->gene_count; i++) {
         if (candidate->gene[i] >= variant->genes[i].choice_count) {
             candidate->gene[i] = 0;
         }
     }
-    if (wpk_space_kind_of(space) != NULL) {
-        return wpk_space_kind_repair(space, rng, candidate);
-    }
-    for (int g = 0; g < structure->plan.group_count; g++) {
-        if (!repair_group(space, rng, g, candidate)) {
-            return WPK_EEXHAUSTED;
-        }
-    }
-    repair_placement(space, rng, candidate);
-    if (!wpk_back_end_is_legal(variant, candidate, NULL)) {
-        wpk_genes_set_back_end(variant, WPK_BACK_END_c, candidate);
-    }
-    return wpk_placement_is_legal(variant, &space->options, candidate, NULL) ? WPK_OK
-                                                                             : WPK_EEXHAUSTED;
+    return space->options.target.rules->repair(space, rng, candidate);
 }
 
 wpk_err wpk_space_draw_of(const struct wpk_space *space, struct wpk_rng *rng, int v,
@@ -210,7 +36,7 @@ wpk_err wpk_space_draw_of(const struct wpk_space *space, struct wpk_rng *rng, in
     const struct wpk_variant *variant = &space->variants[v];
     struct wpk_candidate drawn = {.variant = v, .gene_count = variant->gene_count};
     for (int i = 0; i < variant->gene_count; i++) {
-        redraw(variant, rng, i, &drawn);
+        drawn.gene[i] = (uint8_t)wpk_rng_below(rng, (uint64_t)variant->genes[i].choice_count);
     }
     wpk_err err = wpk_space_repair(space, rng, &drawn);
     if (err == WPK_OK) {

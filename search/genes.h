@@ -4,8 +4,8 @@
  *
  * To add a gene: a member of wpk_slots and of wpk_decisions here, its choices in genes.c, its value
  * in genes_read.c, its loops in candidate_nest.c, its rules in legal.c, its place in the order of
- * mask.c, first guesses in construct.c, and its row in docs/schedule.md. docs/hacking.md walks
- * through one. */
+ * mask.c, first guesses in construct.c, all in target/cpu/ where they are not here, and its row in
+ * docs/schedule.md. docs/hacking.md walks through one. */
 #ifndef WPK_SEARCH_GENES_H
 #define WPK_SEARCH_GENES_H
 
@@ -67,8 +67,8 @@ struct wpk_structure {
     /* The group keeps no limit even with its smallest tiles: these alone are legal, without. */
     bool tight[WPK_GROUPS_MAX];
     int site_of[WPK_GROUPS_MAX]; /* the site that the group's contraction is of, or -1 */
-    void *kind;   /* what a kind of space keeps (space_kind.h); owned, freed by free() */
-    int by;       /* the gene of the back end, the last one; -1: there is none */
+    void *kind;                  /* what a kind of device keeps beside it; owned, freed by free() */
+    int by;                      /* the gene of the back end, the last one; -1: there is none */
     int back_end; /* number of the first one, of candidates without that gene (back_end.h) */
 };
 
@@ -176,10 +176,6 @@ bool wpk_has_block_loop(const struct wpk_stage *root, const struct wpk_decisions
  * one scalar load for each lane. Loads of constants do not count: constants are packed. */
 bool wpk_stage_is_strided(const struct wpk_variant *variant, const struct wpk_stage *stage,
                           int axis);
-
-/* Count the register tile of a group. */
-void wpk_decisions_tile(const struct wpk_variant *variant, const struct wpk_space_options *options,
-                        int group, const struct wpk_decisions *d, struct wpk_tile *out);
 
 /* True if the rules for one group, or those between groups, are kept; else *why is set to the
  * broken rule, a static text. `why` may be NULL. */

@@ -1,257 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/mask.h"
 
-#include "search/genes.h"
-#include "search/space_kind.h"
-
-#include <string.h>
-
-/* ---- the order of decisions */
-
-struct list {
-    int gene[WPK_GENES_MAX];
-    int count;
-};
-
-static void put(struct list *list, int gene)
+int wpk_mask_gene(const struct wpk_space *space, const struct wpk_variant *variant, int step)
 {
-    if (gene >= 0) {
-        list->gene[list->count++] = gene;
-    }
-}
-
-/* The first two are the vector axis and the lanes. */
-static void list_group(const struct wpk_slots *slots, struct list *list)
-{
-    put(list, slots->vec);
-    put(list, slots->lanes);
-    for (int a = 0; a < WPK_RANK_MAX; a++) {
-        put(list, slots->tile[a]);
-    }
-    put(list, slots->tail);
-    for (int a = 0; a < WPK_RANK_MAX; a++) {
-        put(list, slots->block[a]);
-    }
-    put(list, slots->outer);
-    put(list, slots->inner);
-    put(list, slots->red);
-    put(list, slots->panel); /* what it leaves to the next three depends on it */
-    put(list, slots->split);
-    put(list, slots->sum);
-    put(list, slots->dot);
-    put(list, slots->unroll);
-    put(list, slots->roll);
-    for (int i = 0; i < slots->pack_count; i++) {
-        put(list, slots->pack[i]);
-    }
-    put(list, slots->at);
-    put(list, slots->par);
-}
-
-/* The group of a step, its genes, and the number of the step's gene among them. */
-static int find_step(const struct wpk_variant *variant, int step, struct list *list, int *number)
-{
-    const struct wpk_structure *s = variant->plan;
-    int g = s->plan.group_count - 1;
-    list->count = 0;
-    list_group(&s->slots[g], list);
-    while (step >= list->count) {
-        step -= list->count;
-        WPK_ASSERT(g > 0);
-        list->count = 0;
-        list_group(&s->slots[--g], list);
-    }
-    *number = step;
-    return g;
-}
-
-/* The back end is decided last. */
-static bool is_back_end(const struct wpk_variant *variant, int step)
-{
-    return step == ((const struct wpk_structure *)variant->plan)->by;
-}
-
-int wpk_mask_gene(const struct wpk_variant *variant, int step)
-{
-    const struct wpk_structure *s = variant->plan;
-    struct list list;
-    int number;
-    if (s->plan.group_count == 0 || is_back_end(variant, step)) {
-        return step;
-    }
-    (void)find_step(variant, step, &list, &number);
-    return list.gene[number];
-}
-
-/* ---- the neutral rest */
-
-/* The largest choice of a loop's size is "all", which splits nothing; all other sizes are neutral
- * at their smallest. Copies are neutral at their last choice, which takes the least code. */
-static int neutral_choice(const struct wpk_variant *variant, const struct wpk_slots *slots,
-                          int gene)
-{
-    bool largest = gene == slots->split || gene == slots->sum || gene == slots->panel;
-    for (int a = 0; a < WPK_RANK_MAX; a++) {
-        largest = largest || gene == slots->block[a];
-    }
-    for (int i = 0; i < slots->pack_count; i++) {
-        largest = largest || gene == slots->pack[i];
-    }
-    return largest ? variant->genes[gene].choice_count - 1 : 0;
-}
-
-static bool is_legal(const struct wpk_space *space, int g, const struct wpk_candidate *candidate)
-{
-    const struct wpk_variant *variant = &space->variants[candidate->variant];
-    struct wpk_decisions d;
-    wpk_genes_read(variant, candidate, g, &d);
-    return wpk_group_is_legal(variant, &space->options, g, &d, NULL);
-}
-
-static bool is_open(const struct list *list, int decided, int gene)
-{
-    for (int i = decided; i < list->count && gene >= 0; i++) {
-        if (list->gene[i] == gene) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* True if this axis of the root is the last axis of some member, along which it has lanes. */
-static bool is_last(const struct wpk_variant *variant, int g, int axis)
-{
-    const struct wpk_structure *s = variant->plan;
-    const struct wpk_group *group = &s->plan.group[g];
-    for (int m = 0; m < group->member_count; m++) {
-        int last = variant->program.stages[group->member[m].stage].rank - 1;
-        if (last >= 0 && group->member[m].root_axis[last] == axis) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Give each open tile its smallest size: whole vectors along the vector axis, and multiples of
- * `width` along the axes in which stages without that axis have lanes. True if there are such. */
-static bool set_tiles(const struct wpk_variant *variant, int g, const struct list *list,
-                      int decided, int width, struct wpk_candidate *candidate)
-{
-    const struct wpk_structure *s = variant->plan;
-    struct wpk_decisions d;
-    bool widened = false;
-    wpk_genes_read(variant, candidate, g, &d);
-    for (int a = 0; a < WPK_RANK_MAX; a++) {
-        int slot = s->slots[g].tile[a], choice = 0;
-        if (!is_open(list, decided, slot)) {
-            continue;
-        }
-        const struct wpk_gene *gene = &variant->genes[slot];
-        bool wide = width > 1 && a != d.vec && is_last(variant, g, a);
-        int64_t of = a == d.vec ? d.lanes : wide ? width : 1;
-        while (choice < gene->choice_count && gene->choice[choice].value % of != 0) {
-            choice++;
-        }
-        widened = widened || (wide && choice < gene->choice_count);
-        candidate->gene[slot] = (uint8_t)(choice < gene->choice_count ? choice : 0);
-    }
-    return widened;
-}
-
-/* Complete the group with a vector axis and lanes; an unrolling that is pinned wants another
- * reduction innermost. */
-static bool complete_orders(const struct wpk_space *space, int g, const struct list *list,
-                            int decided, struct wpk_candidate *candidate)
-{
-    const struct wpk_variant *variant = &space->variants[candidate->variant];
-    const struct wpk_structure *s = variant->plan;
-    int red = s->slots[g].red;
-    int orders = is_open(list, decided, red) ? variant->genes[red].choice_count : 1;
-    for (int r = 0; r < orders; r++) {
-        if (orders > 1) {
-            candidate->gene[red] = (uint8_t)r;
-        }
-        if (is_legal(space, g, candidate)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool complete_lanes(const struct wpk_space *space, int g, const struct list *list,
-                           int decided, int width, struct wpk_candidate *candidate)
-{
-    const struct wpk_variant *variant = &space->variants[candidate->variant];
-    const struct wpk_structure *s = variant->plan;
-    const struct wpk_slots *slots = &s->slots[g];
-    int vecs = decided > 0 ? 1 : variant->genes[slots->vec].choice_count;
-    int lanes = decided > 1 ? 1 : variant->genes[slots->lanes].choice_count;
-    for (int v = 0; v < vecs; v++) {
-        for (int n = 0; n < lanes; n++) {
-            if (decided < 1) {
-                candidate->gene[slots->vec] = (uint8_t)v;
-            }
-            if (decided < 2) {
-                candidate->gene[slots->lanes] = (uint8_t)n;
-            }
-            bool widened = set_tiles(variant, g, list, decided, width, candidate);
-            if ((widened || width == 1) && complete_orders(space, g, list, decided, candidate)) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-/* Set the group's genes from number `decided` on to the neutral rest; false if it is illegal. */
-static bool complete(const struct wpk_space *space, int g, const struct list *list, int decided,
-                     struct wpk_candidate *candidate)
-{
-    const struct wpk_variant *variant = &space->variants[candidate->variant];
-    const struct wpk_structure *s = variant->plan;
-    const struct wpk_target *target = &space->options.target;
-    for (int i = decided; i < list->count; i++) {
-        candidate->gene[list->gene[i]] =
-            (uint8_t)neutral_choice(variant, &s->slots[g], list->gene[i]);
-    }
-    int width = target->rules->mask(&target->machine, 0);
-    while (width > 0 && !complete_lanes(space, g, list, decided, width, candidate)) {
-        width = target->rules->mask(&target->machine, width);
-    }
-    return width > 0;
-}
-
-/* ---- spaces without groups, and back ends: the first choices are the neutral ones */
-
-static bool complete_steps(const struct wpk_space *space, int decided,
-                           struct wpk_candidate *candidate)
-{
-    memset(candidate->gene + decided, 0, (size_t)(candidate->gene_count - decided));
-    return wpk_space_is_legal(space, candidate);
-}
-
-static wpk_err begin_kind(const struct wpk_space *space, int variant, struct wpk_candidate *out)
-{
-    struct wpk_candidate made = {.variant = variant,
-                                 .gene_count = space->variants[variant].gene_count};
-    if (!complete_steps(space, 0, &made)) {
-        return WPK_EEXHAUSTED;
-    }
-    *out = made;
-    return WPK_OK;
-}
-
-static int step_values(const struct wpk_space *space, const struct wpk_candidate *candidate,
-                       int step, bool *allowed)
-{
-    int count = 0;
-    for (int i = 0; i < space->variants[candidate->variant].genes[step].choice_count; i++) {
-        struct wpk_candidate attempt = *candidate;
-        attempt.gene[step] = (uint8_t)i;
-        allowed[i] = complete_steps(space, step + 1, &attempt);
-        count += allowed[i];
-    }
-    return count;
+    return space->options.target.rules->gene_at(variant, step);
 }
 
 wpk_err wpk_mask_begin(const struct wpk_space *space, int variant, struct wpk_candidate *out)
@@ -261,22 +13,8 @@ wpk_err wpk_mask_begin(const struct wpk_space *space, int variant, struct wpk_ca
         bool memory = wpk_space_variant_error(space, variant) == WPK_ENOMEM;
         return memory ? WPK_ENOMEM : WPK_EEXHAUSTED;
     }
-    const struct wpk_structure *s = v->plan;
-    if (wpk_space_kind_of(space) != NULL) {
-        return begin_kind(space, variant, out);
-    }
     struct wpk_candidate made = {.variant = variant, .gene_count = v->gene_count};
-    int listed = 0;
-    for (int g = 0; g < s->plan.group_count; g++) {
-        struct list list = {.count = 0};
-        list_group(&s->slots[g], &list);
-        listed += list.count;
-        if (!complete(space, g, &list, 0, &made)) {
-            return WPK_EEXHAUSTED;
-        }
-    }
-    WPK_ASSERT(listed == v->gene_count - (s->by >= 0));
-    if (!wpk_placement_is_legal(v, &space->options, &made, NULL)) {
+    if (!space->options.target.rules->complete(space, -1, &made)) {
         return WPK_EEXHAUSTED;
     }
     *out = made;
@@ -287,20 +25,11 @@ int wpk_mask_values(const struct wpk_space *space, const struct wpk_candidate *c
                     bool *allowed)
 {
     const struct wpk_variant *variant = &space->variants[candidate->variant];
-    const struct wpk_structure *s = variant->plan;
-    struct list list;
-    int number, count = 0;
-    if (wpk_space_kind_of(space) != NULL || is_back_end(variant, step)) {
-        return step_values(space, candidate, step, allowed);
-    }
-    int g = find_step(variant, step, &list, &number);
-    int gene = list.gene[number];
+    int gene = wpk_mask_gene(space, variant, step), count = 0;
     for (int i = 0; i < variant->genes[gene].choice_count; i++) {
         struct wpk_candidate attempt = *candidate;
         attempt.gene[gene] = (uint8_t)i;
-        allowed[i] = complete(space, g, &list, number + 1, &attempt) &&
-                     (gene != s->slots[g].at ||
-                      wpk_placement_is_legal(variant, &space->options, &attempt, NULL));
+        allowed[i] = space->options.target.rules->complete(space, step, &attempt);
         count += allowed[i];
     }
     return count;
@@ -309,17 +38,8 @@ int wpk_mask_values(const struct wpk_space *space, const struct wpk_candidate *c
 void wpk_mask_decide(const struct wpk_space *space, struct wpk_candidate *candidate, int step,
                      int choice)
 {
-    struct list list;
-    int number;
-    const struct wpk_variant *variant = &space->variants[candidate->variant];
-    if (wpk_space_kind_of(space) != NULL || is_back_end(variant, step)) {
-        candidate->gene[step] = (uint8_t)choice;
-        bool kept = complete_steps(space, step + 1, candidate);
-        WPK_ASSERT(kept);
-        return;
-    }
-    int g = find_step(variant, step, &list, &number);
-    candidate->gene[list.gene[number]] = (uint8_t)choice;
-    bool legal = complete(space, g, &list, number + 1, candidate);
+    int gene = wpk_mask_gene(space, &space->variants[candidate->variant], step);
+    candidate->gene[gene] = (uint8_t)choice;
+    bool legal = space->options.target.rules->complete(space, step, candidate);
     WPK_ASSERT(legal);
 }

@@ -8,8 +8,7 @@
  *
  * The rules of legal.c are monotone but for one: a larger tile can need fewer registers, where a
  * stage without a vector axis gets lanes by it. So the smallest tiles that give such a stage lanes
- * are tried, too: the target's `mask` says which (search/rules.h). Every legal candidate is
- * reached. */
+ * are tried, too (target/cpu/rules.h). Every legal candidate is reached. */
 #ifndef WPK_SEARCH_MASK_H
 #define WPK_SEARCH_MASK_H
 
@@ -23,7 +22,7 @@
 wpk_err wpk_mask_begin(const struct wpk_space *space, int variant, struct wpk_candidate *out);
 
 /* The gene that is decided at `step` of a variant; steps are in [0, gene_count). */
-int wpk_mask_gene(const struct wpk_variant *variant, int step);
+int wpk_mask_gene(const struct wpk_space *space, const struct wpk_variant *variant, int step);
 
 /* Fill `allowed` for the gene of `step`. The genes of earlier steps are decided, the others are
  * neutral. Returns how many values are allowed, at least one if the earlier values were.

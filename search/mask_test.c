@@ -45,7 +45,7 @@ static bool walk(const struct wpk_space *space, int variant, struct wpk_rng *rng
     }
     for (int step = 0; step < v->gene_count; step++) {
         bool allowed[WPK_CHOICES_MAX];
-        int gene = wpk_mask_gene(v, step);
+        int gene = wpk_mask_gene(space, v, step);
         int count = wpk_mask_values(space, &candidate, step, allowed), choice = -1;
         assert_false(decided[gene]);
         decided[gene] = true;
@@ -139,7 +139,7 @@ static long count_reached(const struct wpk_space *space, const struct wpk_candid
         assert_true(wpk_space_is_legal(space, candidate));
         return 1;
     }
-    int gene = wpk_mask_gene(v, step);
+    int gene = wpk_mask_gene(space, v, step);
     (void)wpk_mask_values(space, candidate, step, allowed);
     for (int i = 0; i < v->genes[gene].choice_count; i++) {
         struct wpk_candidate next = *candidate;
@@ -195,7 +195,7 @@ static bool is_reached(const struct wpk_space *space, const struct wpk_candidate
     }
     for (int step = 0; step < v->gene_count; step++) {
         bool allowed[WPK_CHOICES_MAX];
-        int gene = wpk_mask_gene(v, step);
+        int gene = wpk_mask_gene(space, v, step);
         (void)wpk_mask_values(space, &candidate, step, allowed);
         if (!allowed[wanted->gene[gene]]) {
             return false;

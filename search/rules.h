@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The numbers of a kind of device that a space depends on, and the rules by them. One file a kind.
+/* A kind of device: its numbers, and the table of functions that target/ defines for it.
  *
  * The numbers follow from the device class alone (schema/device.h), never from a measurement: wpkd
  * and every worker derive the same space. No other file of search/ has a number of a machine. */
@@ -9,8 +9,6 @@
 #include "schema/device.h"
 
 #define WPK_CACHES 3 /* of a core or shared, the smallest first */
-
-struct wpk_features;
 
 /* One core of a device class, in elements of 32 bits and cycles. */
 struct wpk_machine {
@@ -33,51 +31,51 @@ struct wpk_machine {
     int64_t strip_bytes_max; /* of them for all terms: longer sums may be cut into panels */
 };
 
-/* A register tile of a group, counted. */
-struct wpk_tile {
-    bool reuses; /* a contraction whose operands are used again: register tiles pay */
-    bool copies; /* nothing is used again: unrolling hides latencies only */
-    int lanes;
-    double covered;       /* share of the work that is no filling of tiles, in (0, 1] */
-    int64_t statements;   /* vectors of the tile, unrolled */
-    int64_t least;        /* statements of the smallest tile, which always has to be legal */
-    int64_t accumulators; /* vectors of the contraction */
-    int64_t vectors;      /* of its vector axis */
-    int64_t points;       /* of the other axes */
-    int64_t loads;        /* of one step of its reduction */
-    int64_t unaligned;    /* of these, vectors that begin anywhere in a cache line */
-    int64_t live;         /* vectors that one step loads along the vector axis */
-    int64_t held;         /* vectors that several of its results read, and registers hold */
-    int64_t unrolled;     /* multiply-adds in the body of the innermost reduction loop */
-    double arithmetic;    /* instructions that compute */
-    double moves;         /* loads and stores of vectors */
-    double gathered;      /* elements of vectors that are loaded one by one */
-    double scattered;     /* that are stored one by one */
-    int definitions;      /* of its stages */
-};
+struct wpk_candidate;
+struct wpk_nest;
+struct wpk_program;
+struct wpk_rng;
+struct wpk_space;
+struct wpk_variant;
 
-struct wpk_space_kind;
-
-/* = {0} has no rules. A kind with a space of its own has none of the slots between `describe` and
- * `space`; else each is required. */
+/* The functions of a kind of device's spaces: one table a kind, each slot required. Texts, pins and
+ * strategies of candidates are common.
+ *   shape  candidate: each gene < its choice_count; of `features`, `bound`, `nest`: a legal one */
 struct wpk_target_rules {
-    const char *kind; /* of devices */
+    const char *kind;    /* of devices */
+    const char *version; /* of its candidates' texts */
     void (*describe)(const struct wpk_device *device, struct wpk_machine *out);
-    /* True if a tile may be built. Else *why, unless it is NULL, is set to the broken rule, a
-     * static text. Monotone: a tile that is larger in no respect than a legal one is legal. */
-    bool (*legal)(const struct wpk_machine *machine, const struct wpk_tile *tile, const char **why);
-    /* How good a register tile looks; larger is better. */
-    double (*construct)(const struct wpk_machine *machine, const struct wpk_tile *tile);
+    /* Whether there can be a space at all.   errors  WPK_EUNSUPPORTED with the reason */
+    wpk_err (*check)(const struct wpk_program *program, struct wpk_diag *diag);
+    /* List the variants of space->program as wpk_variants_list() does (search/variant.h). */
+    wpk_err (*list)(struct wpk_space *space, bool written);
+    /* Rewrite the variant's program, whose axes are in the variant's order, and fill its genes and
+     * its structure (search/genes.h), which are empty.
+     *   errors  WPK_EUNSUPPORTED such a program has no candidates; WPK_ENOSPC, WPK_ENOMEM */
+    wpk_err (*derive)(const struct wpk_space *space, struct wpk_variant *variant);
+    /* False, with the broken rule, a static text, in *why, unless that is NULL. */
+    bool (*legal)(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                  const char **why);
+    /* These three are wpk_space_repair(), wpk_space_construct() and wpk_space_features() of
+     * search/space.h; features are all 0 before. */
+    wpk_err (*repair)(const struct wpk_space *space, struct wpk_rng *rng,
+                      struct wpk_candidate *candidate);
+    wpk_err (*construct)(const struct wpk_space *space, struct wpk_candidate *out, int max,
+                         int *filled);
+    wpk_err (*features)(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                        double *out);
     /* Seconds of one call with warm caches. It ranks candidates that were not built; it is no lower
      * bound of a time. */
-    double (*bound)(const struct wpk_machine *machine, const struct wpk_features *features,
-                    int threads);
-    /* The neutral rests of a mask (search/mask.h), best first: tiles are as small as they can be,
-     * but multiples of this many elements along the axes in which stages without the vector axis
-     * get lanes. Such a tile is larger and may need fewer registers. Returns the multiple that is
-     * tried after `multiple`, which is 0 before the first; 0: there are no more. */
-    int (*mask)(const struct wpk_machine *machine, int multiple);
-    const struct wpk_space_kind *space; /* search/space_kind.h; NULL: groups and their genes */
+    wpk_err (*bound)(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                     double *seconds);
+    /* Fill `out` with the candidate's nest.   errors  WPK_ENOSPC a limit of nest/nest.h */
+    wpk_err (*nest)(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                    struct wpk_nest *out);
+    /* The gene that a mask decides at a step (search/mask.h). */
+    int (*gene_at)(const struct wpk_variant *variant, int step);
+    /* Give the genes of later steps their neutral choices, all of them where the step is -1. True
+     * if the candidate is legal then, provided that it was before the step's gene was decided. */
+    bool (*complete)(const struct wpk_space *space, int step, struct wpk_candidate *candidate);
 };
 
 struct wpk_target {
@@ -85,12 +83,11 @@ struct wpk_target {
     struct wpk_machine machine;
 };
 
-/* The rules of a kind of device, and of a device's, or NULL. */
-const struct wpk_target_rules *wpk_target_rules_of(const char *kind);
-const struct wpk_target_rules *wpk_target_rules_find(const struct wpk_device *device);
-
 extern const struct wpk_target_rules wpk_target_cpu;
 extern const struct wpk_target_rules wpk_target_cuda;
+
+/* The rules of a kind of device, or NULL. */
+const struct wpk_target_rules *wpk_target_rules_of(const char *kind);
 
 /* False, with the reason in *why; `why` may be NULL. */
 bool wpk_illegal(const char **why, const char *reason);

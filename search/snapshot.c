@@ -2,7 +2,6 @@
 #include "search/snapshot.h"
 
 #include "common/crypto.h"
-#include "search/space_kind.h"
 
 #include <inttypes.h>
 #include <math.h>

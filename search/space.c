@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/space.h"
 
-#include "ir/data_index.h"
 #include "search/back_end.h"
-#include "search/candidate_nest.h"
-#include "search/feature.h"
-#include "search/gene_list.h"
 #include "search/genes.h"
-#include "search/prune.h"
-#include "search/space_kind.h"
 #include "search/variant.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,69 +50,21 @@ static wpk_err derive_first(struct wpk_space *space)
     return found ? WPK_OK : full ? WPK_ENOSPC : WPK_EUNSUPPORTED;
 }
 
-/* True if one of the first `count` variants computes the same, or an input would need a border. */
-static bool is_needless(const struct wpk_space *space, const struct wpk_variant *variant, int count)
-{
-    bool needless = count == WPK_VARIANTS_MAX;
-    for (int i = 0; i < space->sites->count; i++) {
-        needless = needless || space->sites->site[i].choice[variant->choice[i]].bare;
-    }
-    for (int u = 0; u < count && !needless; u++) {
-        const struct wpk_variant *other = &space->variants[u];
-        needless = variant->last == other->last &&
-                   memcmp(variant->choice, other->choice, sizeof(variant->choice)) == 0;
-    }
-    return needless;
-}
-
-/* Of a kind of space without groups: each combination of choices once over the program as it is
- * written, and then, with free layouts, for each order of axes. Copies and borders of inputs are
- * the kind's own affair. */
-static wpk_err list_orders(struct wpk_space *space)
-{
-    struct wpk_variant *listed = space->variants;
-    int listed_count = space->variant_count;
-    bool free_layouts = strcmp(space->options.layouts, "any") == 0;
-    space->variant_count = 0;
-    space->variants = calloc(WPK_VARIANTS_MAX, sizeof(*space->variants));
-    for (int ordered = 0; ordered <= free_layouts && space->variants != NULL; ordered++) {
-        for (int v = 0; v < listed_count; v++) {
-            struct wpk_variant variant = listed[v];
-            variant.last = ordered ? variant.last : -1;
-            variant.staged = false;
-            if ((ordered && variant.last < 0) ||
-                is_needless(space, &variant, space->variant_count)) {
-                continue;
-            }
-            snprintf(variant.layout, sizeof(variant.layout), ordered ? "last%d" : "asis",
-                     variant.last);
-            space->variants[space->variant_count++] = variant;
-        }
-    }
-    free(listed);
-    return space->variants == NULL ? WPK_ENOMEM : WPK_OK;
-}
-
 static wpk_err derive_variants(struct wpk_space *space, struct wpk_diag *diag)
 {
-    wpk_err err = wpk_variants_check(&space->program, diag);
-    if (err != WPK_OK) {
-        return err;
-    }
+    const struct wpk_target_rules *rules = space->options.target.rules;
     const struct wpk_machine *machine = &space->options.target.machine;
     const struct wpk_parallelism parallelism = {.threads = space->options.threads,
                                                 .tile = (int64_t)machine->lanes_max *
                                                         machine->registers / 2,
                                                 .work_min = PART_WORK_MIN};
     space->sites = calloc(1, sizeof(*space->sites));
-    err = space->sites == NULL ? WPK_ENOMEM
-                               : wpk_sites_find(&space->program, &parallelism, space->sites);
+    wpk_err err = space->sites == NULL
+                      ? WPK_ENOMEM
+                      : wpk_sites_find(&space->program, &parallelism, space->sites);
     for (int written = 0; written < 2 && err == WPK_OK && space->variant_count == 0; written++) {
         space->lazy = space->sites->count > 1;
-        err = wpk_variants_list(space, written > 0);
-        if (err == WPK_OK && wpk_space_kind_of(space) != NULL) {
-            err = list_orders(space);
-        }
+        err = rules->list(space, written > 0);
         err = err == WPK_OK ? derive_first(space) : err;
         err = (err == WPK_EUNSUPPORTED || err == WPK_ENOSPC) && written == 0 ? WPK_OK : err;
     }
@@ -140,20 +85,18 @@ wpk_err wpk_space_derive(const struct wpk_program *program, const struct wpk_spa
     memset(out, 0, sizeof(*out));
     out->options = *options;
     out->options.layouts = strcmp(options->layouts, "any") == 0 ? "any" : "fixed";
-    if (out->options.target.rules == NULL) {
-        out->options.target.rules = wpk_target_rules_find(&options->device);
+    if (options->target.rules == NULL) {
+        out->options.target.rules = wpk_target_rules_of(options->device.kind);
     }
-    if (out->options.target.rules == NULL) {
+    const struct wpk_target_rules *rules = out->options.target.rules;
+    if (rules == NULL) {
         return wpk_fail(diag, WPK_EUNSUPPORTED, "there are no rules for devices of the kind %s",
                         options->device.kind);
     }
-    if (strcmp(out->options.target.rules->kind, "cuda") == 0 && wpk_program_gathers(program)) {
-        return wpk_fail(diag, WPK_EUNSUPPORTED,
-                        "an index that is data is read on CPUs alone so far");
-    }
-    out->options.back_ends &= wpk_back_ends_of(out->options.target.rules->kind);
-    out->options.target.rules->describe(&options->device, &out->options.target.machine);
-    wpk_err err = wpk_program_copy(program, &out->program);
+    out->options.back_ends &= wpk_back_ends_of(rules->kind);
+    rules->describe(&options->device, &out->options.target.machine);
+    wpk_err err = rules->check(program, diag);
+    err = err == WPK_OK ? wpk_program_copy(program, &out->program) : err;
     err = err == WPK_OK ? derive_variants(out, diag) : err;
     if (err != WPK_OK) {
         wpk_space_fini(out);
@@ -177,36 +120,19 @@ void wpk_space_fini(struct wpk_space *space)
     memset(space, 0, sizeof(*space));
 }
 
-const struct wpk_variant *wpk_space_variant(const struct wpk_space *space, int v)
+const struct wpk_target_rules *wpk_target_rules_of(const char *kind)
 {
-    struct wpk_variant *variant = &space->variants[v];
-    WPK_ASSERT(v >= 0 && v < space->variant_count);
-    if (variant->state == WPK_VARIANT_LISTED && wpk_variant_derive(space, variant) == WPK_OK &&
-        space->pruned && !wpk_variant_prune(variant, space->accuracy, space->error_least)) {
-        wpk_variant_drop(variant);
+    static const struct wpk_target_rules *const all[] = {&wpk_target_cpu, &wpk_target_cuda};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        if (kind[0] == '\0' || strcmp(kind, all[i]->kind) == 0) {
+            return all[i];
+        }
     }
-    return variant->state == WPK_VARIANT_DERIVED ? variant : NULL;
-}
-
-wpk_err wpk_space_variant_error(const struct wpk_space *space, int v)
-{
-    return space->variants[v].state == WPK_VARIANT_LISTED ? WPK_ENOMEM : WPK_ENOENT;
-}
-
-/* In a file of its own, for which tests/fake_space.c stands in tests of strategies. */
-
-static const char *version_of(const struct wpk_space_kind *kind)
-{
-    return kind == NULL ? WPK_SPACE_VERSION : kind->version;
+    return NULL;
 }
 
 const char *wpk_space_version_of(const char *device_kind)
 {
     const struct wpk_target_rules *rules = wpk_target_rules_of(device_kind);
-    return version_of(rules != NULL ? rules->space : NULL);
-}
-
-const char *wpk_space_version(const struct wpk_space *space)
-{
-    return version_of(wpk_space_kind_of(space));
+    return rules == NULL ? WPK_SPACE_VERSION : rules->version;
 }

@@ -115,6 +115,10 @@ struct wpk_candidate {
     uint8_t gene[WPK_GENES_MAX]; /* [gene_count] index into the gene's choices */
 };
 
+/* The version of candidates' texts: of a kind of device, "cpu" or "cuda", and of a space. */
+const char *wpk_space_version_of(const char *device_kind);
+const char *wpk_space_version(const struct wpk_space *space);
+
 /* Derive the space of `program` on a device.
  *
  *   owns    caller calls wpk_space_fini

@@ -7,6 +7,7 @@
 #include "search/genes.h"
 #include "search/mask.h"
 #include "search/variant.h"
+#include "target/cpu/rules.h"
 #include "tests/fake_target.h"
 
 #include <setjmp.h>
@@ -138,8 +139,9 @@ static void expect_good(const struct wpk_space *space, const struct wpk_candidat
     const struct wpk_variant *variant = &space->variants[candidate->variant];
     const struct wpk_structure *structure = variant->plan;
     assert_int_equal(wpk_candidate_encode(space, candidate, text, sizeof(text)), WPK_OK);
-    if (!wpk_space_is_legal(space, candidate)) {
-        fail_msg("%s: not legal: %s", name, text);
+    const char *why = NULL;
+    if (!space->options.target.rules->legal(space, candidate, &why)) {
+        fail_msg("%s: %s: %s", name, why, text);
     }
     if (wpk_candidate_decode(space, text, &read, &diag) != WPK_OK) {
         fail_msg("%s: %s: %s", name, diag.text, text);
@@ -239,6 +241,22 @@ static void expect_each_variant_drawn(const struct wpk_space *space, const char 
             fail_msg("%s: nothing drawn of %s %s", name, variant->algorithm, variant->layout);
         }
     }
+}
+
+/* A group with panels is computed at the root, and keeps that place while others are repaired. */
+static void test_repair_keeps_groups_with_panels_legal(void **state)
+{
+    (void)state;
+    struct wpk_space space;
+    struct wpk_rng rng;
+    derive(1, DEVICES - 1, "any", 2, &space);
+    wpk_rng_seed(&rng, 1);
+    for (int i = 0; i < 40 * DRAWS; i++) {
+        struct wpk_candidate one;
+        assert_int_equal(wpk_space_draw(&space, &rng, &one), WPK_OK);
+        expect_good(&space, &one, programs[1].name);
+    }
+    wpk_space_fini(&space);
 }
 
 static void test_every_program_has_a_usable_space(void **state)
@@ -523,6 +541,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_program_has_a_usable_space),
+        cmocka_unit_test(test_repair_keeps_groups_with_panels_legal),
         cmocka_unit_test(test_constructed_tiles_do_not_gather),
         cmocka_unit_test(test_first_layer_reads_rows_once),
         cmocka_unit_test(test_algorithms_apply_where_they_may),

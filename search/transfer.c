@@ -4,7 +4,6 @@
 #include "common/format.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
-#include "search/space_kind.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,28 +12,6 @@
 
 #define CONSTRUCTED 64 /* among which a variant's first one is looked for */
 
-/* The rule that it breaks; NULL when it breaks none. */
-static const char *broken_rule(const struct wpk_space *space, const struct wpk_candidate *candidate)
-{
-    const struct wpk_variant *variant = &space->variants[candidate->variant];
-    const struct wpk_structure *structure = variant->plan;
-    const char *why = NULL;
-    if (wpk_space_kind_of(space) != NULL) {
-        return wpk_space_kind_is_legal(space, candidate, &why) ? NULL : why;
-    }
-    for (int g = 0; g < structure->plan.group_count; g++) {
-        struct wpk_decisions decisions;
-        wpk_genes_read(variant, candidate, g, &decisions);
-        if (!wpk_group_is_legal(variant, &space->options, g, &decisions, &why)) {
-            return why;
-        }
-    }
-    return wpk_placement_is_legal(variant, &space->options, candidate, &why) &&
-                   wpk_back_end_is_legal(variant, candidate, &why)
-               ? NULL
-               : why;
-}
-
 wpk_err wpk_space_fits(const struct wpk_space *space, const char *candidate,
                        struct wpk_candidate *out, struct wpk_diag *diag)
 {
@@ -42,8 +19,8 @@ wpk_err wpk_space_fits(const struct wpk_space *space, const char *candidate,
     if (wpk_candidate_decode(space, candidate, &read, diag) != WPK_OK) {
         return WPK_EMISMATCH;
     }
-    const char *why = broken_rule(space, &read);
-    if (why != NULL) {
+    const char *why = NULL;
+    if (!space->options.target.rules->legal(space, &read, &why)) {
         return wpk_fail(diag, WPK_EMISMATCH, "%s", why);
     }
     if (out != NULL) {

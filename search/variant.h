@@ -17,6 +17,10 @@ wpk_err wpk_variants_check(const struct wpk_program *program, struct wpk_diag *d
  *   errors  WPK_ENOMEM */
 wpk_err wpk_variants_list(struct wpk_space *space, bool written);
 
+/* Fill `order` with the axes of a tensor, `last` behind all others; as they are if it is -1.
+ *   shape   order [rank] */
+void wpk_variant_order(int rank, int last, int *order);
+
 /* Derive a listed variant; its state is then WPK_VARIANT_DERIVED, or WPK_VARIANT_NONE after a
  * failure; where memory ran out it stays listed. Inputs get zero borders (halos) where the layout
  * is free, and staging copies where it is fixed.

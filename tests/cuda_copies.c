@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operands in shared memory: copied by loads or asynchronously, now or ahead, in rows with and
  * without padding. */
-#include "search/space_kind.h"
 #include "tests/cuda_check.h"
 
 #include <setjmp.h>
@@ -179,7 +178,7 @@ static void test_rules(void **state)
         assert_int_equal(read(&space, wrong[i].stage, 1, wrong[i].padding, wrong[i].unroll,
                               wrong[i].copies, &candidate),
                          WPK_OK);
-        assert_false(wpk_space_kind_is_legal(&space, &candidate, &why));
+        assert_false(wpk_target_cuda.legal(&space, &candidate, &why));
         assert_non_null(strstr(why, wrong[i].why));
     }
     wpk_space_fini(&space);

@@ -6,7 +6,6 @@
 
 #include "search/mask.h"
 #include "search/prune.h"
-#include "search/space_kind.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -285,8 +284,9 @@ wpk_err wpk_mask_begin(const struct wpk_space *space, int variant, struct wpk_ca
     return WPK_OK;
 }
 
-int wpk_mask_gene(const struct wpk_variant *variant, int step)
+int wpk_mask_gene(const struct wpk_space *space, const struct wpk_variant *variant, int step)
 {
+    (void)space;
     (void)variant;
     return step;
 }

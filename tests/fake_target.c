@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fake_target.h"
 
-#include "search/feature.h"
-
 #include <stdio.h>
-
-#define STATEMENTS_MAX 64
 
 static void describe(const struct wpk_device *device, struct wpk_machine *out)
 {
@@ -16,53 +12,27 @@ static void describe(const struct wpk_device *device, struct wpk_machine *out)
         .registers = 8,
         .row_vectors = 1,
         .row_max = 8,
+        .latency = 2,
+        .multiply_adds = 1,
+        .loads = 1,
+        .stores = 1,
+        .issued = 2,
+        .hertz = 1e9,
+        .l1i_bytes = 4 << 10,
+        .code_bytes_max = 2 << 10,
         .recomputed_max = 2,
         .cache_bytes = {1 << 10, 4 << 10, 16 << 10},
+        .cache_bytes_per_cycle = {8, 4, 2},
         .strip_vectors = 4,
         .strip_bytes_max = 1 << 10,
     };
 }
 
-static bool legal(const struct wpk_machine *machine, const struct wpk_tile *tile, const char **why)
-{
-    bool fits = !tile->reuses || tile->accumulators + tile->vectors + 1 <= machine->registers;
-    bool legal = fits && (tile->statements <= STATEMENTS_MAX || tile->statements <= tile->least);
-    if (!legal && why != NULL) {
-        *why = "more than the fake device has";
-    }
-    return legal;
-}
-
-static double construct(const struct wpk_machine *machine, const struct wpk_tile *tile)
-{
-    (void)machine;
-    return tile->covered;
-}
-
-static double bound(const struct wpk_machine *machine, const struct wpk_features *features,
-                    int threads)
-{
-    (void)machine;
-    return 1e-9 * (1 + features->flops) / threads;
-}
-
-/* Single elements, or whole vectors. */
-static int mask(const struct wpk_machine *machine, int multiple)
-{
-    return multiple == 0 ? 1 : multiple == 1 ? machine->lanes_max : 0;
-}
-
-static const struct wpk_target_rules rules = {
-    .kind = "cpu",
-    .describe = describe,
-    .legal = legal,
-    .construct = construct,
-    .bound = bound,
-    .mask = mask,
-};
-
 struct wpk_space_options wpk_target_fake_options(const char *layouts, int threads)
 {
+    static struct wpk_target_rules rules;
+    rules = wpk_target_cpu;
+    rules.describe = describe;
     struct wpk_space_options options = {
         .layouts = layouts, .threads = threads, .target.rules = &rules};
     snprintf(options.device.kind, sizeof(options.device.kind), "cpu");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules for tests: a kind of device of vectors of 4 elements and 8 registers, and CPUs with other
- * limits. */
+/* Machines for tests: one of vectors of 4 elements, 8 registers and little room for code, and CPUs
+ * with other limits. */
 #ifndef WPK_TESTS_FAKE_TARGET_H
 #define WPK_TESTS_FAKE_TARGET_H
 

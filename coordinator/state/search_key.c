@@ -5,8 +5,7 @@
 #include "coordinator/state/effect.h"
 #include "coordinator/state/fair.h"
 #include "coordinator/state/model.h"
-#include "search/back_end.h"
-#include "search/space_kind.h"
+#include "search/space.h"
 
 #include <stdio.h>
 #include <string.h>

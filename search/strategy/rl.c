@@ -297,7 +297,8 @@ static int choose_value(struct rl *rl, struct view *view, struct episode *episod
                         const struct wpk_candidate *so_far)
 {
     bool allowed[WPK_CHOICES_MAX];
-    int g = wpk_mask_gene(view->variant, step), list[WPK_CHOICES_MAX], count = 0, at = -1;
+    int g = wpk_mask_gene(view->space, view->variant, step), list[WPK_CHOICES_MAX], count = 0,
+        at = -1;
     const struct wpk_gene *gene = &view->variant->genes[g];
     float state[STATE];
     (void)wpk_mask_values(view->space, so_far, step, allowed);
@@ -330,7 +331,7 @@ static wpk_err play(struct rl *rl, const struct wpk_space *space, struct episode
     episode->decision_count = episode->input_count = 0;
     wpk_err err = choose_variant(rl, &view, episode, wanted, known, rng, out);
     for (int step = 0; err == WPK_OK && step < view.variant->gene_count; step++) {
-        int g = wpk_mask_gene(view.variant, step);
+        int g = wpk_mask_gene(space, view.variant, step);
         view.step = step;
         if (view.variant->genes[g].choice_count == 0) {
             continue;

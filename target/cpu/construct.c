@@ -6,10 +6,10 @@
 #include "search/back_end.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
-#include "search/space_kind.h"
 #include "search/variant.h"
 #include "target/cpu/profile.h"
 #include "target/cpu/register_tile.h"
+#include "target/cpu/rules.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -120,9 +120,7 @@ static void set_blocks(const struct wpk_variant *variant, int g, int64_t tiles,
     struct wpk_decisions d;
     wpk_genes_read(variant, out, g, &d);
     for (int a = 0; a < root->rank; a++) {
-        if (slots->block[a] >= 0) {
-            wpk_genes_set(variant, slots->block[a], WPK_GENE_ALL, out);
-        }
+        wpk_genes_set(variant, slots->block[a], WPK_GENE_ALL, out);
     }
     for (int i = 0; i < d.order_count && tiles > 0; i++) {
         int a = d.outer[i];
@@ -379,7 +377,6 @@ static void set_dot(const struct wpk_space *space, int g, struct wpk_candidate *
     for (int i = 0; gene >= 0 && i < variant->genes[gene].choice_count; i++) {
         struct wpk_candidate attempt = *out;
         int64_t axis = variant->genes[gene].choice[i].value;
-        struct wpk_decisions d;
         if (axis == WPK_GENE_ALL) {
             continue;
         }
@@ -387,13 +384,11 @@ static void set_dot(const struct wpk_space *space, int g, struct wpk_candidate *
         attempt.gene[gene] = (uint8_t)i;
         set_number(variant, s->slots[g].unroll, 1, &attempt);
         for (int k = 0; k < s->slots[g].pack_count; k++) {
-            wpk_genes_read(variant, &attempt, g, &d);
-            if (!wpk_group_is_legal(variant, &space->options, g, &d, NULL)) {
+            if (!wpk_cpu_is_legal_group(space, g, &attempt, NULL)) {
                 wpk_genes_set(variant, s->slots[g].pack[k], 1, &attempt);
             }
         }
-        wpk_genes_read(variant, &attempt, g, &d);
-        if (wpk_group_is_legal(variant, &space->options, g, &d, NULL)) {
+        if (wpk_cpu_is_legal_group(space, g, &attempt, NULL)) {
             *out = attempt;
             wpk_genes_set_back_end(variant, WPK_BACK_END_c, out);
             return;
@@ -554,13 +549,10 @@ static void set_back_ends(const struct wpk_space *space, struct wpk_candidate *o
     }
 }
 
-wpk_err wpk_space_construct(const struct wpk_space *space, struct wpk_candidate *out, int max,
-                            int *filled)
+wpk_err wpk_cpu_construct(const struct wpk_space *space, struct wpk_candidate *out, int max,
+                          int *filled)
 {
     int chosen[WPK_VARIANTS_MAX], count = 0, variants = 0;
-    if (wpk_space_kind_of(space) != NULL) {
-        return wpk_space_kind_construct(space, out, max, filled);
-    }
     wpk_err err = choose_variants(space, chosen, &variants);
     *filled = 0;
     if (err != WPK_OK || variants == 0) {

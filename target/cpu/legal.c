@@ -7,7 +7,7 @@
 #include "ir/derive/extract.h"
 #include "ir/instruction/instruction.h"
 #include "search/back_end.h"
-#include "search/rules.h"
+#include "target/cpu/rules.h"
 
 static int64_t product(const int64_t *values, int count)
 {
@@ -395,7 +395,16 @@ bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_spac
                wpk_illegal(why, "only the smallest tiles are legal here");
     }
     wpk_decisions_tile(variant, options, g, d, &tile);
-    return options->target.rules->legal(machine, &tile, why);
+    return wpk_tile_is_legal(machine, &tile, why);
+}
+
+bool wpk_cpu_is_legal_group(const struct wpk_space *space, int g,
+                            const struct wpk_candidate *candidate, const char **why)
+{
+    struct wpk_decisions decisions;
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    wpk_genes_read(variant, candidate, g, &decisions);
+    return wpk_group_is_legal(variant, &space->options, g, &decisions, why);
 }
 
 /* True if an entry computed at (group, level) is there whenever `reader` reads it. The walk follows

@@ -2,8 +2,8 @@
 #include "target/cpu/register_tile.h"
 
 #include "search/gene_list.h"
-#include "search/genes.h"
 #include "search/reuse.h"
+#include "target/cpu/rules.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -176,7 +176,7 @@ static double score(const struct wpk_variant *variant, const struct wpk_space_op
         tile.live = 0;
         tile.loads = tile.held * (strided ? chosen->lanes : 1) / window.terms + 1;
     }
-    return options->target.rules->construct(&options->target.machine, &tile);
+    return wpk_tile_score(&options->target.machine, &tile);
 }
 
 static int compare_tiles(const void *a, const void *b)

@@ -5,12 +5,10 @@
  *   source  ports, latencies and caches: Intel 64 and IA-32 Architectures Optimization Reference
  *           Manual; AMD Software Optimization Guides for Zen 2, 4 and 5; of L3 a core counts on
  *           its share */
-#include "search/rules.h"
-#include "search/feature.h"
+#include "target/cpu/rules.h"
 
 #include <fnmatch.h>
 #include <math.h>
-#include <string.h>
 
 #define KB INT64_C(1024)
 #define MB (KB * KB)
@@ -88,7 +86,7 @@ static const struct row rows[] = {
       .cache_bytes_per_cycle = {16, 8, 4}}},
 };
 
-static void describe(const struct wpk_device *device, struct wpk_machine *out)
+void wpk_cpu_describe(const struct wpk_device *device, struct wpk_machine *out)
 {
     int i = 0;
     while (i + 1 < (int)(sizeof(rows) / sizeof(rows[0])) &&
@@ -127,7 +125,8 @@ static double build_seconds(const struct wpk_tile *tile)
            1.4e-3 * tile->scattered + 3.3e-3 * tile->definitions;
 }
 
-static bool legal(const struct wpk_machine *machine, const struct wpk_tile *tile, const char **why)
+bool wpk_tile_is_legal(const struct wpk_machine *machine, const struct wpk_tile *tile,
+                       const char **why)
 {
     bool least = tile->statements <= tile->least && tile->copies;
     if (code_bytes(tile) > (double)machine->code_bytes_max && !least) {
@@ -152,7 +151,7 @@ static bool legal(const struct wpk_machine *machine, const struct wpk_tile *tile
  *
  *   source  the usual model of register blocking (Goto & van de Geijn 2008, section 6); the weights
  *           were set on the twelve convolutions of the bench */
-static double construct(const struct wpk_machine *machine, const struct wpk_tile *tile)
+double wpk_tile_score(const struct wpk_machine *machine, const struct wpk_tile *tile)
 {
     double lanes_used = (double)tile->lanes / machine->lanes_max;
     double accumulators = (double)(tile->points * tile->vectors);
@@ -191,8 +190,8 @@ static double body_cycles(const struct wpk_machine *machine, const struct wpk_bo
     return fmax(fmax(fmax(computed, loaded), fmax(stored, issued)), chain);
 }
 
-static double bound(const struct wpk_machine *machine, const struct wpk_features *features,
-                    int threads)
+double wpk_features_seconds(const struct wpk_machine *machine, const struct wpk_features *features,
+                            int threads)
 {
     double cycles = 0;
     for (int b = 0; b < features->body_count; b++) {
@@ -211,33 +210,8 @@ static double bound(const struct wpk_machine *machine, const struct wpk_features
 }
 
 /* Single elements, then each width of vectors. */
-static int mask(const struct wpk_machine *machine, int multiple)
+int wpk_mask_width(const struct wpk_machine *machine, int multiple)
 {
     int next = multiple <= 1 ? multiple == 0 ? 1 : machine->lanes_min : 2 * multiple;
     return next <= machine->lanes_max ? next : 0;
-}
-
-const struct wpk_target_rules wpk_target_cpu = {
-    .kind = "cpu",
-    .describe = describe,
-    .legal = legal,
-    .construct = construct,
-    .bound = bound,
-    .mask = mask,
-};
-
-const struct wpk_target_rules *wpk_target_rules_of(const char *kind)
-{
-    static const struct wpk_target_rules *const all[] = {&wpk_target_cpu, &wpk_target_cuda};
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        if (kind[0] == '\0' || strcmp(kind, all[i]->kind) == 0) {
-            return all[i];
-        }
-    }
-    return NULL;
-}
-
-const struct wpk_target_rules *wpk_target_rules_find(const struct wpk_device *device)
-{
-    return wpk_target_rules_of(device->kind);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rules of CPUs: what a device class has, what tiles it bears, and how bounds rank bodies. */
-#include "search/feature.h"
-#include "search/rules.h"
+#include "target/cpu/rules.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,15 +10,12 @@
 
 #include <cmocka.h>
 
-static const struct wpk_target_rules *rules = &wpk_target_cpu;
-
 static struct wpk_machine machine_of(const char *class)
 {
     struct wpk_device device;
     struct wpk_machine machine;
     assert_int_equal(wpk_device_of_class(class, &device), WPK_OK);
-    assert_ptr_equal(wpk_target_rules_find(&device), rules);
-    rules->describe(&device, &machine);
+    wpk_cpu_describe(&device, &machine);
     return machine;
 }
 
@@ -31,7 +27,7 @@ static void test_the_class_decides(void **state)
     struct wpk_device device;
     struct wpk_machine machine, measured;
     assert_int_equal(wpk_device_of_class("cpu/AMD EPYC/zen4", &device), WPK_OK);
-    rules->describe(&device, &machine);
+    wpk_cpu_describe(&device, &machine);
     device.cpu.l1_bytes = 1 << 20;
     device.cpu.l2_bytes = 2 << 20;
     device.cpu.l3_bytes = 3 << 20;
@@ -39,7 +35,7 @@ static void test_the_class_decides(void **state)
     device.core_count = 7;
     snprintf(device.instance, sizeof(device.instance), "host3/cpu0");
     memset(&measured, 0, sizeof(measured));
-    rules->describe(&device, &measured);
+    wpk_cpu_describe(&device, &measured);
     assert_int_equal(measured.cache_bytes[0], machine.cache_bytes[0]);
     assert_int_equal(measured.cache_bytes[2], machine.cache_bytes[2]);
     assert_true(measured.hertz == machine.hertz);
@@ -66,7 +62,7 @@ static void test_kinds(void **state)
 {
     (void)state;
     struct wpk_device device = {.kind = "gpu"};
-    assert_null(wpk_target_rules_find(&device));
+    assert_null(wpk_target_rules_of(device.kind));
 }
 
 /* ---- tiles */
@@ -75,8 +71,8 @@ static void expect(const struct wpk_tile *tile, const char *expected)
 {
     struct wpk_machine machine = machine_of("cpu/any/avx512");
     const char *why = "";
-    assert_int_equal(rules->legal(&machine, tile, &why), expected[0] == '\0');
-    assert_int_equal(rules->legal(&machine, tile, NULL), expected[0] == '\0');
+    assert_int_equal(wpk_tile_is_legal(&machine, tile, &why), expected[0] == '\0');
+    assert_int_equal(wpk_tile_is_legal(&machine, tile, NULL), expected[0] == '\0');
     assert_string_equal(why, expected);
 }
 
@@ -124,19 +120,19 @@ static void test_construction(void **state)
     struct wpk_machine machine = machine_of("cpu/any/avx512");
     struct wpk_tile tile = {.reuses = true, .lanes = 16, .covered = 1, .vectors = 2, .points = 8};
     tile.loads = 10;
-    double good = rules->construct(&machine, &tile);
+    double good = wpk_tile_score(&machine, &tile);
     tile.vectors = 1; /* fewer accumulators */
     tile.loads = 9;
-    assert_true(rules->construct(&machine, &tile) < good);
+    assert_true(wpk_tile_score(&machine, &tile) < good);
     tile.vectors = 2;
     tile.loads = 40; /* vectors are gathered */
-    assert_true(rules->construct(&machine, &tile) < good);
+    assert_true(wpk_tile_score(&machine, &tile) < good);
     tile.loads = 10;
     tile.covered = 0.8;
-    assert_true(rules->construct(&machine, &tile) < good);
+    assert_true(wpk_tile_score(&machine, &tile) < good);
     tile.covered = 1;
     tile.lanes = 8;
-    assert_true(rules->construct(&machine, &tile) < good);
+    assert_true(wpk_tile_score(&machine, &tile) < good);
 }
 
 /* ---- bounds */
@@ -157,7 +153,7 @@ static struct wpk_features one_body(void)
 static double bound_of(const struct wpk_features *features, int threads)
 {
     struct wpk_machine machine = machine_of("cpu/any/avx512");
-    return rules->bound(&machine, features, threads);
+    return wpk_features_seconds(&machine, features, threads);
 }
 
 static void assert_times(double value, double of, double factor)
@@ -203,11 +199,11 @@ static void test_bounds_of_narrow_vectors(void **state)
     (void)state;
     struct wpk_features f = one_body();
     struct wpk_machine machine = machine_of("cpu/AMD EPYC/zen4");
-    double wide = rules->bound(&machine, &f, 1);
+    double wide = wpk_features_seconds(&machine, &f, 1);
     f.body[0].lanes = 8;
-    assert_times(rules->bound(&machine, &f, 1), wide, 0.5);
+    assert_times(wpk_features_seconds(&machine, &f, 1), wide, 0.5);
     f.body[0].lanes = 4;
-    assert_times(rules->bound(&machine, &f, 1), wide, 0.5);
+    assert_times(wpk_features_seconds(&machine, &f, 1), wide, 0.5);
 }
 
 static void test_bounds_of_threads(void **state)
@@ -240,12 +236,12 @@ static void test_neutral_rests(void **state)
     static const int wide[] = {1, 4, 8, 16, 0}, narrow[] = {1, 4, 0};
     struct wpk_machine machine = machine_of("cpu/any/avx512");
     for (int i = 0, at = 0; i < 5; i++) {
-        at = rules->mask(&machine, at);
+        at = wpk_mask_width(&machine, at);
         assert_int_equal(at, wide[i]);
     }
     machine = machine_of("cpu/any/sse41");
     for (int i = 0, at = 0; i < 3; i++) {
-        at = rules->mask(&machine, at);
+        at = wpk_mask_width(&machine, at);
         assert_int_equal(at, narrow[i]);
     }
 }

@@ -52,7 +52,7 @@ static int copied_axis(const struct wpk_program *program, const struct wpk_node 
 static bool find_sizes(const struct wpk_program *program, struct wpk_cuda_group *group,
                        const struct wpk_node *load, const struct wpk_node *read)
 {
-    const struct wpk_stage *copy = &program->stages[group->copy[group->box_copy]];
+    const struct wpk_stage *copy = &program->stages[group->operand[group->box_copy].stage];
     const struct wpk_stage *sum = &program->stages[group->sum];
     const int axis[WPK_CUDA_BOX_AXES] = {group->i, group->j, group->whole, group->k};
     bool known = true;
@@ -108,8 +108,8 @@ void wpk_cuda_find_box(const struct wpk_program *program, const struct wpk_cuda_
                        struct wpk_cuda_group *group)
 {
     group->box = -1;
-    for (int c = 0; c < group->copy_count && group->sum >= 0 && !group->transforms; c++) {
-        const struct wpk_node *load = find_window(program, group->copy[c]);
+    for (int c = 0; c < group->operand_count; c++) {
+        const struct wpk_node *load = find_window(program, group->operand[c].stage);
         int writer =
             load == NULL || load->outside >= 0 ? -1 : wpk_program_writer(program, load->tensor);
         bool boxed = writer >= 0 && all->group_of[writer] == WPK_CUDA_INLINED &&
@@ -119,22 +119,23 @@ void wpk_cuda_find_box(const struct wpk_program *program, const struct wpk_cuda_
         if (!boxed) {
             continue;
         }
-        int tensor = program->stages[group->copy[c]].output;
-        const struct wpk_node *read = &program->nodes[wpk_cuda_read(program, tensor).load];
+        const struct wpk_node *read = &program->nodes[group->operand[c].load];
         group->box_copy = c;
         group->whole = find_rows(program, group, load, read);
         group->box = find_sizes(program, group, load, read) ? writer : -1;
         group->box_sectored = is_sectored(program, writer);
         group->whole = group->box < 0 ? -1 : group->whole;
     }
+    group->kind = group->box < 0 ? WPK_CUDA_PRODUCTS : WPK_CUDA_WINDOWS;
 }
 
 static int64_t find_extent(const struct wpk_cuda_group *group, int d,
-                           const struct wpk_cuda_boxed *box)
+                           const struct wpk_cuda_tiles *t)
 {
+    const int64_t tile[] = {t->block[0], t->block[1], t->together, t->step};
     int64_t extent = group->box_point[d];
     for (int i = 0; i < WPK_CUDA_BOX_AXES; i++) {
-        extent += group->box_more[d][i] * (box->tile[i] - 1);
+        extent += group->box_more[d][i] * (tile[i] - 1);
     }
     return extent;
 }
@@ -154,11 +155,10 @@ static int64_t choose_align(const struct wpk_cuda_group *group, int64_t extent, 
 
 /* Rows of a box begin at a known element in a block that has rows of results from end to end. */
 int64_t wpk_cuda_box_align(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                           const struct wpk_cuda_boxed *box, int64_t *row)
+                           const struct wpk_cuda_tiles *t, int64_t *row)
 {
-    int64_t extent = find_extent(group, program->stages[group->box].rank - 1, box);
-    bool whole =
-        group->j >= 0 && box->tile[1] >= program->stages[group->root].axes[group->j].extent;
+    int64_t extent = find_extent(group, program->stages[group->box].rank - 1, t);
+    bool whole = group->j >= 0 && t->block[1] >= program->stages[group->root].axes[group->j].extent;
     int64_t align = choose_align(group, extent, whole);
     int64_t rest = whole ? group->box_low % align : align - 1;
     *row = (extent + rest + align - 1) / align * align;
@@ -168,48 +168,49 @@ int64_t wpk_cuda_box_align(const struct wpk_program *program, const struct wpk_c
 /* Elements from one element of each dimension to the next; returns those of all.
  *   shape   stride [rank] */
 static int64_t find_strides(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                            const struct wpk_cuda_boxed *box, int64_t padding, int64_t *stride)
+                            const struct wpk_cuda_tiles *t, int64_t padding, int64_t *stride)
 {
     int rank = program->stages[group->box].rank;
     int64_t elements = 1, row;
-    (void)wpk_cuda_box_align(program, group, box, &row);
+    (void)wpk_cuda_box_align(program, group, t, &row);
     for (int d = rank - 1; d >= 0; d--) {
         stride[d] = elements;
-        elements *= d == rank - 1 ? row + padding : find_extent(group, d, box);
+        elements *= d == rank - 1 ? row + padding : find_extent(group, d, t);
     }
     return elements;
 }
 
 int64_t wpk_cuda_box_elements(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                              const struct wpk_cuda_boxed *box, int64_t padding)
+                              const struct wpk_cuda_tiles *t, int64_t padding)
 {
     int64_t stride[WPK_RANK_MAX];
-    return find_strides(program, group, box, padding, stride);
+    return find_strides(program, group, t, padding, stride);
 }
 
 /* Rounds in which the banks serve the first warp's read: lanes that read one word are served
  * together. */
 static int64_t count_rounds(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                            const struct wpk_cuda_boxed *box, int64_t padding)
+                            const struct wpk_cuda_tiles *t, int64_t padding)
 {
     int64_t stride[WPK_RANK_MAX], apart[WPK_CUDA_BOX_AXES] = {0}, word[WPK_CUDA_BANKS], rounds = 1;
+    const int64_t threads[] = {t->block[0] / t->thread[0], t->block[1] / t->thread[1]};
     int used[WPK_CUDA_BANKS] = {0};
     int rank = program->stages[group->box].rank;
-    (void)find_strides(program, group, box, padding, stride);
+    (void)find_strides(program, group, t, padding, stride);
     for (int i = 0; i < WPK_CUDA_BOX_AXES; i++) {
         for (int d = 0; d < rank; d++) {
             apart[i] += group->box_more[d][i] * stride[d];
         }
     }
     for (int64_t lane = 0; lane < WPK_CUDA_BANKS; lane++) {
-        int64_t j = lane % box->threads[1], i = lane / box->threads[1] % box->threads[0];
-        int64_t rows = lane / (box->threads[0] * box->threads[1]);
+        int64_t j = lane % threads[1], i = lane / threads[1] % threads[0];
+        int64_t rows = lane / (threads[0] * threads[1]);
         bool known = false;
-        word[lane] = i * box->piece[0] * apart[0] + j * box->piece[1] * apart[1] + rows * apart[2];
+        word[lane] = i * t->piece[0] * apart[0] + j * t->piece[1] * apart[1] + rows * apart[2];
         for (int64_t other = 0; other < lane && !known; other++) {
             known = word[other] == word[lane];
         }
-        used[word[lane] % WPK_CUDA_BANKS] += !known && rows < box->tile[2];
+        used[word[lane] % WPK_CUDA_BANKS] += !known && rows < t->together;
     }
     for (int b = 0; b < WPK_CUDA_BANKS; b++) {
         rounds = used[b] > rounds ? used[b] : rounds;
@@ -218,12 +219,12 @@ static int64_t count_rounds(const struct wpk_program *program, const struct wpk_
 }
 
 int64_t wpk_cuda_box_padding(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                             const struct wpk_cuda_boxed *box, int64_t *rounds)
+                             const struct wpk_cuda_tiles *t, int64_t *rounds)
 {
     int64_t best = 0;
-    *rounds = count_rounds(program, group, box, 0);
+    *rounds = count_rounds(program, group, t, 0);
     for (int64_t padding = 1; padding <= PADDING_MAX && *rounds > 1; padding++) {
-        int64_t found = count_rounds(program, group, box, padding);
+        int64_t found = count_rounds(program, group, t, padding);
         if (found < *rounds) {
             *rounds = found;
             best = padding;

@@ -16,6 +16,13 @@ struct convolution {
     int channels, image, kernel, stride, pad, extent; /* of the image's and the result's rows */
 };
 
+/* A block with so many elements along i, j and rows, whose threads have a piece each. */
+#define BOX(i, j, rows, thread_i, thread_j)                                                        \
+    {                                                                                              \
+        .block = {i, j}, .thread = {thread_i, thread_j}, .piece = {thread_i, thread_j},            \
+        .together = rows, .step = 4                                                                \
+    }
+
 static void find(const struct convolution *c, struct wpk_program *program,
                  struct wpk_cuda_groups *groups)
 {
@@ -53,8 +60,8 @@ static void a_convolution_with_windows_has_a_box(void **state)
         struct wpk_cuda_groups groups;
         find(&cases[i].c, &program, &groups);
         const struct wpk_cuda_group *group = &groups.group[groups.count - 1];
-        if ((group->box >= 0) != cases[i].has) {
-            fail_msg("case %zu: box %d", i, group->box);
+        if ((group->kind == WPK_CUDA_WINDOWS) != cases[i].has) {
+            fail_msg("case %zu: template %d", i, group->kind);
         }
         wpk_program_fini(&program);
     }
@@ -107,8 +114,7 @@ static void a_box_has_all_that_windows_of_a_tile_touch(void **state)
         const struct wpk_cuda_group *group = &groups.group[0];
         for (int64_t columns = 4; columns <= 16; columns *= 2) {
             for (int64_t rows = 1; rows <= 4; rows++) {
-                const struct wpk_cuda_boxed box = {
-                    .tile = {8, columns, rows, 4}, .threads = {4, 8}, .piece = {1, 1}};
+                const struct wpk_cuda_tiles box = BOX(8, columns, rows, 1, 1);
                 int64_t row = 0, x = count_touched(cases[i], columns);
                 assert_int_equal(wpk_cuda_box_align(&program, group, &box, &row), 1);
                 assert_int_equal(row, x);
@@ -139,8 +145,7 @@ static void whole_rows_that_are_nearly_a_power_of_two_are_filled_up(void **state
         struct wpk_program program;
         struct wpk_cuda_groups groups;
         find(&cases[i].c, &program, &groups);
-        const struct wpk_cuda_boxed box = {
-            .tile = {8, cases[i].c.extent, 1, 4}, .threads = {8, 4}, .piece = {1, 1}};
+        const struct wpk_cuda_tiles box = BOX(8, cases[i].c.extent, 1, 1, 1);
         int64_t row = 0, align = wpk_cuda_box_align(&program, &groups.group[0], &box, &row);
         if (align != cases[i].align || row != cases[i].row) {
             fail_msg("case %zu: %d, row %d", i, (int)align, (int)row);
@@ -150,15 +155,16 @@ static void whole_rows_that_are_nearly_a_power_of_two_are_filled_up(void **state
 }
 
 /* The rounds of a warp's read, word by word. */
-static int64_t count_rounds(const struct wpk_cuda_boxed *box, int64_t row_elements, int64_t stride)
+static int64_t count_rounds(const struct wpk_cuda_tiles *box, int64_t row_elements, int64_t stride)
 {
     bool read[WPK_CUDA_BANKS][4096] = {{false}};
+    const int64_t threads[] = {box->block[0] / box->thread[0], box->block[1] / box->thread[1]};
     int64_t most = 1;
     for (int64_t lane = 0; lane < WPK_CUDA_WARP; lane++) {
-        int64_t j = lane % box->threads[1];
-        int64_t rows = lane / (box->threads[0] * box->threads[1]);
+        int64_t j = lane % threads[1];
+        int64_t rows = lane / (threads[0] * threads[1]);
         int64_t word = j * box->piece[1] * stride + rows * stride * row_elements;
-        if (rows < box->tile[2]) {
+        if (rows < box->together) {
             read[word % WPK_CUDA_BANKS][word / WPK_CUDA_BANKS] = true;
         }
     }
@@ -175,11 +181,11 @@ static int64_t count_rounds(const struct wpk_cuda_boxed *box, int64_t row_elemen
 static void the_padding_is_the_least_with_the_fewest_rounds(void **state)
 {
     (void)state;
-    static const struct wpk_cuda_boxed boxes[] = {
-        {{8, 32, 1, 4}, {1, 32}, {8, 1}}, /* neighbours */
-        {{8, 28, 4, 4}, {1, 8}, {8, 4}},  /* four rows of eight threads */
-        {{8, 16, 4, 4}, {1, 8}, {8, 2}},   {{8, 8, 8, 4}, {1, 4}, {8, 2}},
-        {{8, 16, 1, 4}, {32, 1}, {1, 16}}, /* all lanes read one word */
+    static const struct wpk_cuda_tiles boxes[] = {
+        BOX(8, 32, 1, 8, 1), /* neighbours */
+        BOX(8, 32, 4, 8, 4), /* four rows of eight threads */
+        BOX(8, 16, 4, 8, 2),   BOX(8, 8, 8, 8, 2),
+        BOX(32, 16, 1, 1, 16), /* all lanes read one word */
     };
     const struct convolution *const cases[] = {&same, &strided};
     for (int c = 0; c < 2; c++) {
@@ -216,15 +222,15 @@ static void long_rows_of_whole_sectors_begin_at_sectors(void **state)
     find(&wide, &program, &groups);
     const struct wpk_cuda_group *group = &groups.group[0];
     int64_t row = 0;
-    struct wpk_cuda_boxed box = {.tile = {8, 64, 1, 4}, .threads = {2, 16}, .piece = {4, 4}};
+    struct wpk_cuda_tiles box = BOX(8, 64, 1, 4, 4);
     assert_true(group->box_sectored);
     assert_int_equal(wpk_cuda_box_align(&program, group, &box, &row), WPK_CUDA_SECTOR_ELEMENTS);
     assert_int_equal(row % WPK_CUDA_SECTOR_ELEMENTS, 0);
     assert_true(row >= 66);
-    box.tile[1] = 32; /* a part of a row begins anywhere: up to seven elements before */
+    box.block[1] = 32; /* a part of a row begins anywhere: up to seven elements before */
     assert_int_equal(wpk_cuda_box_align(&program, group, &box, &row), WPK_CUDA_SECTOR_ELEMENTS);
     assert_true(row >= 34 + 7);
-    box.tile[1] = 8; /* a short row: no sectors */
+    box.block[1] = 8; /* a short row: no sectors */
     assert_int_equal(wpk_cuda_box_align(&program, group, &box, &row), 1);
     assert_int_equal(row, 10);
     wpk_program_fini(&program);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "target/gpu/space/cost.h"
+#include "target/gpu/space/template.h"
 
-#include "common/cuda_machine.h"
 #include "ir/derive/extract.h"
 #include "target/gpu/space/moves.h"
 
@@ -28,33 +27,17 @@ void wpk_cuda_read_machine(const struct wpk_space *space, struct wpk_cuda_machin
 
 /* ---- what a block has */
 
-static bool loads_tensor(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                         int tensor, const struct wpk_node **out)
-{
-    for (struct wpk_loads load = wpk_loads_of(program, &program->stages[group->sum]);
-         wpk_loads_next(&load);) {
-        if (load.node->tensor == tensor) {
-            *out = load.node;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Bytes of an operand that a step of a block reads, with `padding` elements behind the terms of a
  * row. */
 static int64_t staged_bytes(const struct wpk_program *program, const struct wpk_cuda_group *group,
                             const struct wpk_cuda_tiles *t, int c, int64_t padding)
 {
-    int tensor = program->stages[group->copy[c]].output;
-    const struct wpk_node *load = NULL;
+    int tensor = program->stages[group->operand[c].stage].output;
+    const struct wpk_node *load = &program->nodes[group->operand[c].load];
     int64_t elements = 1, terms = wpk_cuda_step_terms(program, group, t) / t->step;
-    bool found = loads_tensor(program, group, tensor, &load);
-    WPK_ASSERT(found);
     if (t->box && c == group->box_copy) {
-        int64_t rounds, bytes;
-        (void)wpk_cuda_padded_box(program, group, t, &rounds, &bytes);
-        return bytes;
+        int64_t rounds, behind = wpk_cuda_box_padding(program, group, t, &rounds);
+        return wpk_cuda_box_elements(program, group, t, behind) * (int64_t)sizeof(float);
     }
     for (int d = 0; d < program->tensors[tensor].rank; d++) {
         int axis = wpk_index_axis(program, load->index[d]);
@@ -70,7 +53,7 @@ int64_t wpk_cuda_shared_bytes(const struct wpk_program *program, const struct wp
                               const struct wpk_cuda_tiles *t)
 {
     int64_t bytes = 0;
-    for (int c = 0; c < group->copy_count; c++) {
+    for (int c = 0; c < group->operand_count; c++) {
         int64_t padding = t->padding[c];
         bytes += t->staged[c]
                      ? staged_bytes(program, group, t, c, padding) +
@@ -96,13 +79,10 @@ int64_t wpk_cuda_row_bytes(const struct wpk_variant *variant, const struct wpk_c
 {
     const struct wpk_cuda_groups *all = &wpk_cuda_kept_of(variant)->groups;
     int64_t bytes = 0;
-    for (int g = 0; g < all->count; g++) {
+    for (int g = 0; g < all->count && group->kind == WPK_CUDA_ROWS; g++) {
         const struct wpk_stage *root = &variant->program.stages[all->group[g].root];
-        int64_t elements = t->rows;
-        for (int a = group->row_axes; a < root->rank && group->in_row[g]; a++) {
-            elements *= root->axes[a].extent;
-        }
-        bytes += group->in_row[g] ? elements * (int64_t)sizeof(float) : 0;
+        double elements = wpk_stage_points_of(root, group->row_axes, root->rank);
+        bytes += group->in_row[g] ? t->rows * (int64_t)elements * (int64_t)sizeof(float) : 0;
     }
     return bytes;
 }
@@ -140,28 +120,17 @@ static double resident(const struct wpk_cuda_machine *m, const struct wpk_cuda_t
     return fmax(1, shared == 0 ? most : fmin(most, floor((double)m->shared_max / (double)shared)));
 }
 
-/* Blocks along i or j of what is transformed behind the products: the last ones of a row of tiles
- * overlap others. */
-static double fitted_blocks(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
-                            int along_j)
-{
-    double blocks = 1;
-    for (int i = 0; i < group->fit_count[along_j]; i++) {
-        bool is = group->fit[along_j][i] == t->block[along_j];
-        blocks = is ? (double)group->fit_blocks[along_j][i] : blocks;
-    }
-    return blocks;
-}
-
 static double blocks_of(const struct wpk_program *program, const struct wpk_cuda_group *group,
                         const struct wpk_cuda_tiles *t)
 {
     const struct wpk_stage *root = &program->stages[group->root];
     bool joined = t->behind || t->before;
     double blocks = 1;
-    if (t->behind) { /* the least tiles along j are counted in both */
-        return fitted_blocks(group, t, 0) * fitted_blocks(group, t, 1) /
-               (double)group->fit_blocks[1][0];
+    if (t->behind) { /* the last blocks of a row of tiles overlap others */
+        int i = wpk_cuda_find_fit(group, t, 0), j = wpk_cuda_find_fit(group, t, 1);
+        blocks = i < 0 ? 1 : (double)group->fit_blocks[0][i];
+        blocks *= j < 0 ? 1 : (double)group->fit_blocks[1][j];
+        return blocks / (double)group->fit_blocks[1][0]; /* the least ones are counted in both */
     }
     for (int a = 0; a < root->rank; a++) {
         int64_t block = a == group->i                 ? t->block[0]
@@ -216,23 +185,28 @@ static double pass_wait(const struct wpk_cuda_machine *m, double elements, doubl
 
 /* A block of rows reads them once for each group that it computes. It saves the launches of those,
  * and what they read: their bounds are counted all the same. */
-static double row_bound(const struct wpk_variant *variant, const struct wpk_cuda_group *group,
-                        const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *m)
+double wpk_cuda_bound_rows(const struct wpk_cuda_decided *d)
 {
-    const struct wpk_stage *root = &variant->program.stages[group->root];
-    const struct wpk_cuda_groups *all = &wpk_cuda_kept_of(variant)->groups;
+    const struct wpk_program *program = &d->variant->program;
+    const struct wpk_cuda_group *group = d->group;
+    const struct wpk_cuda_tiles *t = &d->t;
+    const struct wpk_cuda_machine *m = &d->m;
+    const struct wpk_stage *root = &program->stages[group->root];
+    if (t->rows == 0) {
+        return wpk_cuda_bound_tile(d);
+    }
     double rows = 1, row = 1, saved = 0, threads = (double)t->threads, share = (double)t->share;
     struct work work = {0};
     for (int a = 0; a < root->rank; a++) {
         *(a < group->row_axes ? &rows : &row) *= (double)root->axes[a].extent;
     }
-    for (int g = 0; g <= all->count; g++) {
-        bool last = g == all->count; /* the root itself */
+    for (int g = 0; g <= d->all->count; g++) {
+        bool last = g == d->all->count; /* the root itself */
         if (!last && !group->in_row[g]) {
             continue;
         }
-        bool own = !last && wpk_cuda_is_in_registers(&variant->program, all, group, g);
-        double elements = own || last ? row : wpk_cuda_terms(&variant->program, &all->group[g]);
+        bool own = !last && wpk_cuda_is_in_registers(program, d->all, group, g);
+        double elements = own || last ? row : wpk_cuda_terms(program, &d->all->group[g]);
         double vector = (double)wpk_cuda_vector((int64_t)elements, t->share);
         double bytes = elements * (double)t->rows * sizeof(float);
         work.issued += elements * (double)t->rows * (ROW_INSTRUCTIONS + 1 / vector);
@@ -274,9 +248,12 @@ static double sectors_of(const struct wpk_cuda_group *group, const struct wpk_cu
 }
 
 /* The loads of a tile whose threads may share its terms. */
-static double shares_bound(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                           const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *m)
+double wpk_cuda_bound_shared(const struct wpk_cuda_decided *d)
 {
+    const struct wpk_program *program = &d->variant->program;
+    const struct wpk_cuda_group *group = d->group;
+    const struct wpk_cuda_tiles *t = &d->t;
+    const struct wpk_cuda_machine *m = &d->m;
     double parts = (double)t->parts, threads = (double)t->threads, share = (double)t->share;
     double terms = wpk_cuda_terms(program, group) / parts;
     double own = ceil(terms / share), points = (double)(t->block[0] * t->block[1]);
@@ -324,13 +301,24 @@ double wpk_cuda_transform_bound(const struct wpk_stage *root, const struct wpk_c
     double waves = ceiling(blocks, m->sm_count * together);
     double warps = WPK_CUDA_WARP * ceiling(threads, WPK_CUDA_WARP);
     /* a row of a tile begins anywhere; read by a thread alone each of its elements is a sector */
-    double reads = group->copy_count == 0 || !group->gathers[0] ? 1 : t->staged[0] ? 2 : SECTOR;
+    double reads = group->operand_count == 0 || !group->operand[0].gathers ? 1
+                   : t->staged[0]                                          ? 2
+                                                                           : SECTOR;
     double bytes = fmin(together, ceiling(blocks, m->sm_count)) * warps * elements * (reads + 1) *
                    (double)sizeof(float);
     double share = fmin(together, ceiling(blocks, m->sm_count)) * ceiling(threads, WPK_CUDA_WARP);
     double issued = elements * TRANSFORM_ISSUED * fmax(1, share / WPK_CUDA_SCHEDULERS);
     double wait = 2 * m->latency + (t->staged[0] ? m->barrier : 0);
     return (waves * (bytes / m->l2_bytes + issued + wait) + m->launch) / m->hertz;
+}
+
+double wpk_cuda_bound_transforms(const struct wpk_cuda_decided *d)
+{
+    const struct wpk_stage *root = &d->variant->program.stages[d->group->root];
+    return wpk_cuda_joined_to(d->variant, d->candidate, d->number) >= 0
+               ? wpk_cuda_kept_of(d->variant)
+                     ->apart[d->number] /* which the contraction has saved */
+               : wpk_cuda_transform_bound(root, d->group, &d->t, &d->m);
 }
 
 static int64_t common(int64_t a, int64_t b)
@@ -345,11 +333,11 @@ static double rounds_of(const struct wpk_program *program, const struct wpk_cuda
 {
     int64_t row = t->step + t->padding[c], lanes = WPK_CUDA_BANKS / width;
     if (t->box && c == group->box_copy) {
-        int64_t rounds, bytes;
-        (void)wpk_cuda_padded_box(program, group, t, &rounds, &bytes);
+        int64_t rounds;
+        (void)wpk_cuda_box_padding(program, group, t, &rounds);
         return (double)rounds;
     }
-    int64_t threads = t->block[1] / t->thread[1], along_j = group->tiled[c] == group->j;
+    int64_t threads = t->block[1] / t->thread[1], along_j = group->operand[c].tiled == group->j;
     bool terms = wpk_cuda_along(group, t, c) == group->k;
     int64_t stride = t->piece[along_j] * (terms ? row : 1) / width;
     int64_t places = lanes / common(lanes, stride);
@@ -408,11 +396,10 @@ static double dram_cycles(const struct wpk_program *program, const struct wpk_cu
     double wave = fmin(count[0] * count[1], together * m->sm_count), rows = fmin(count[0], order);
     double columns = fmin(count[1], ceiling(wave, rows));
     rows = fmin(count[0], rows * ceiling(wave, rows * columns));
-    for (int c = 0; c < group->copy_count; c++) {
-        const struct wpk_stage *copy = &program->stages[group->copy[c]];
-        const struct wpk_node *load = NULL;
+    for (int c = 0; c < group->operand_count; c++) {
+        const struct wpk_stage *copy = &program->stages[group->operand[c].stage];
+        const struct wpk_node *load = &program->nodes[group->operand[c].load];
         double share = sizeof(float) * stored_share(program, copy), read = terms * share;
-        (void)loads_tensor(program, group, copy->output, &load);
         read *= wpk_contraction_uses_axis(program, load, group->i) ? rows * (double)t->block[0] : 1;
         read *=
             wpk_contraction_uses_axis(program, load, group->j) ? columns * (double)t->block[1] : 1;
@@ -439,7 +426,7 @@ static void find_joined(const struct wpk_variant *variant, const struct wpk_cuda
     const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
     *out = (struct joined){.saved = 0};
     if (t->before) {
-        double elements = (double)(t->block[group->tiled[group->before_copy] == group->j] *
+        double elements = (double)(t->block[group->operand[group->before_copy].tiled == group->j] *
                                    t->step * t->together);
         out->issued += steps * elements * TRANSFORM_ISSUED;
         out->bytes += steps * elements * sizeof(float);
@@ -473,92 +460,76 @@ static double written_out(const struct wpk_program *program, const struct wpk_cu
 /* Waves times a block's time: the slowest of arithmetic, shared memory and what comes from outside,
  * for all blocks of a multiprocessor together, or one block's latencies.
  *   source  a roofline with latencies; ours, and not compared with times */
-double wpk_cuda_bound(const struct wpk_space *space, const struct wpk_candidate *candidate,
-                      int number)
+double wpk_cuda_bound_tile(const struct wpk_cuda_decided *d)
 {
-    const struct wpk_variant *variant = &space->variants[candidate->variant];
-    const struct wpk_program *program = &variant->program;
-    const struct wpk_cuda_group *group = &wpk_cuda_kept_of(variant)->groups.group[number];
-    struct wpk_cuda_machine m;
-    struct wpk_cuda_tiles t;
-    wpk_cuda_read_machine(space, &m);
-    wpk_cuda_tiles_read(variant, candidate, number, &t);
-    if (t.rows > 0) {
-        return row_bound(variant, group, &t, &m);
-    }
-    if (group->shares) {
-        return shares_bound(program, group, &t, &m);
-    }
-    if (group->transforms && wpk_cuda_joined_to(variant, candidate, number) >= 0) {
-        return wpk_cuda_kept_of(variant)->apart[number]; /* which the contraction has saved */
-    }
-    if (group->transforms) {
-        return wpk_cuda_transform_bound(&program->stages[group->root], group, &t, &m);
-    }
-    double blocks = blocks_of(program, group, &t) * (double)t.parts;
-    double terms = wpk_cuda_terms(program, group) / (double)t.parts;
-    double together = resident(&m, &t, wpk_cuda_shared_bytes(program, group, &t));
-    double share = fmin(together, ceiling(blocks, m.sm_count));
-    double waves = ceiling(blocks, m.sm_count * together);
+    const struct wpk_program *program = &d->variant->program;
+    const struct wpk_cuda_group *group = d->group;
+    const struct wpk_cuda_tiles *t = &d->t;
+    const struct wpk_cuda_machine *m = &d->m;
+    double blocks = blocks_of(program, group, t) * (double)t->parts;
+    double terms = wpk_cuda_terms(program, group) / (double)t->parts;
+    double together = resident(m, t, wpk_cuda_shared_bytes(program, group, t));
+    double share = fmin(together, ceiling(blocks, m->sm_count));
+    double waves = ceiling(blocks, m->sm_count * together);
     double rounds =
-        t.behind && !t.before
-            ? (double)(program->stages[group->root].axes[group->whole].extent / t.together)
+        t->behind && !t->before
+            ? (double)(program->stages[group->root].axes[group->whole].extent / t->together)
             : 1;
     double steps = group->sum < 0
                        ? 1
-                       : ceiling(terms, (double)wpk_cuda_step_terms(program, group, &t)) * rounds;
+                       : ceiling(terms, (double)wpk_cuda_step_terms(program, group, t)) * rounds;
     double words = 0;
-    double points = (double)(t.block[0] * t.block[1] * t.together), copied = 0, loads = 0,
+    double points = (double)(t->block[0] * t->block[1] * t->together), copied = 0, loads = 0,
            bytes = 0;
     struct joined joined;
-    for (int c = 0; c < group->copy_count; c++) {
-        double staged = (double)staged_bytes(program, group, &t, c, 0);
-        double wide = t.vectors[c] ? WPK_CUDA_VECTOR_ELEMENTS : 1,
-               apart = t.box ? 1 : group->apart[c];
-        bytes += t.staged[c] ? staged * apart : staged * (double)t.threads / WPK_CUDA_WARP;
-        int64_t width = t.staged[c] ? wpk_cuda_width(group, &t, c) : 1;
-        double tile = (double)t.thread[group->tiled[c] == group->j];
+    for (int c = 0; c < group->operand_count; c++) {
+        double staged = (double)staged_bytes(program, group, t, c, 0);
+        double wide = t->vectors[c] ? WPK_CUDA_VECTOR_ELEMENTS : 1,
+               apart = t->box ? 1 : group->operand[c].apart;
+        bytes += t->staged[c] ? staged * apart : staged * (double)t->threads / WPK_CUDA_WARP;
+        int64_t width = t->staged[c] ? wpk_cuda_width(group, t, c) : 1;
+        double tile = (double)t->thread[group->operand[c].tiled == group->j];
         /* an operand that is not staged comes from the first cache */
-        words += tile * (t.staged[c] ? rounds_of(program, group, &t, c, width) : UNSTAGED);
+        words += tile * (t->staged[c] ? rounds_of(program, group, t, c, width) : UNSTAGED);
         loads += tile / (double)width;
-        bool copies = t.staged[c] && !(t.before && c == group->before_copy);
-        bool async = t.async && wpk_cuda_is_copied(group, &t, c);
+        bool copies = t->staged[c] && !(t->before && c == group->before_copy);
+        bool async = t->async && wpk_cuda_is_copied(group, t, c);
         copied += copies
                       ? (async ? 1 : 2) * COPY_INSTRUCTIONS * staged / (double)sizeof(float) / wide
                       : 0;
     }
-    if (group->copy_count == 0) {
+    if (group->operand_count == 0) {
         bytes = points * terms / steps * (double)sizeof(float);
     }
-    find_joined(variant, group, &t, &m, steps, &joined);
-    words = words * (double)t.threads * terms * rounds + joined.words;
-    double issued = (points + (double)t.threads *
-                                  (loads + LOOP_INSTRUCTIONS / written_out(program, group, &t))) *
+    find_joined(d->variant, group, t, m, steps, &joined);
+    words = words * (double)t->threads * terms * rounds + joined.words;
+    double issued = (points + (double)t->threads *
+                                  (loads + LOOP_INSTRUCTIONS / written_out(program, group, t))) *
                         terms * rounds +
                     steps * copied + joined.issued;
     /* Each warp issues by one of the schedulers: few warps leave the others idle. */
-    double busy = ceiling((double)t.threads, WPK_CUDA_WARP) / WPK_CUDA_SCHEDULERS;
+    double busy = ceiling((double)t->threads, WPK_CUDA_WARP) / WPK_CUDA_SCHEDULERS;
     double part[] = {
-        issued / (m.multiply_adds * fmin(1, share * busy)), words / m.shared_words,
-        (steps * bytes + joined.bytes + stored_bytes(&program->stages[group->root], group, &t)) /
-            m.l2_bytes};
+        issued / (m->multiply_adds * fmin(1, share * busy)), words / m->shared_words,
+        (steps * bytes + joined.bytes + stored_bytes(&program->stages[group->root], group, t)) /
+            m->l2_bytes};
     double slowest = fmax(fmax(part[0], part[1]), part[2]);
-    double inner = fmax(issued / (m.multiply_adds * fmin(1, busy)), part[1]);
+    double inner = fmax(issued / (m->multiply_adds * fmin(1, busy)), part[1]);
     /* While an asynchronous copy is on its way, the steps before it compute: as many steps take its
      * latency. A copy by loads is waited for. */
-    double ahead = (double)(t.depth - 1), step = inner / steps + m.barrier;
-    double wait =
-        steps * (t.async && ahead > 0 ? fmax(step, m.latency / ahead) - inner / steps : m.latency) +
-        joined.wait;
+    double ahead = (double)(t->depth - 1), step = inner / steps + m->barrier;
+    double wait = steps * (t->async && ahead > 0 ? fmax(step, m->latency / ahead) - inner / steps
+                                                 : m->latency) +
+                  joined.wait;
     double all = slowest + EXPOSED * (part[0] + part[1] + part[2] - slowest + wait / share);
     double block = fmax(share * all, inner + wait) + FEWER_FIRST * part[0];
-    if (t.parts > 1) { /* a part is left, a ticket taken, and the last block reads all parts */
-        block += PART_LATENCIES * m.latency +
-                 (double)(t.parts + 1) * points * (double)sizeof(float) / m.l2_bytes;
+    if (t->parts > 1) { /* a part is left, a ticket taken, and the last block reads all parts */
+        block += PART_LATENCIES * m->latency +
+                 (double)(t->parts + 1) * points * (double)sizeof(float) / m->l2_bytes;
     }
     if (group->ordered) { /* some of it overlaps with what is computed */
-        double memory = dram_cycles(program, group, &t, &m, together);
+        double memory = dram_cycles(program, group, t, m, together);
         block = fmax(block, memory) + EXPOSED * fmin(block, memory);
     }
-    return (waves * block + m.launch) / m.hertz - joined.saved;
+    return (waves * block + m->launch) / m->hertz - joined.saved;
 }

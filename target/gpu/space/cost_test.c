@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cost of tiles: memory and registers by hand, seconds by what has to be slower. */
-#include "target/gpu/space/cost.h"
+#include "target/gpu/space/template.h"
 
 #include "tests/cuda_space.h"
 

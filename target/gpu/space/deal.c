@@ -88,9 +88,7 @@ void wpk_cuda_deal(struct wpk_nest *nest, struct wpk_nest_loops *loops, int rank
         wpk_cuda_add_loop(nest, loops, y, WPK_BIND_THREAD_Y, 1, WPK_TAIL_EXACT);
     }
     wpk_cuda_add_loop(nest, loops, x, WPK_BIND_THREAD_X, lanes, WPK_TAIL_EXACT);
-    if (lanes > 1) {
-        wpk_cuda_add_loop(nest, loops, x, WPK_BIND_LANES, 1, WPK_TAIL_EXACT);
-    }
+    wpk_cuda_deal_lanes(nest, loops, x, lanes);
 }
 
 bool wpk_cuda_deal_rows(struct wpk_nest *nest, struct wpk_nest_loops *loops, int rank,

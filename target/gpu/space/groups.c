@@ -279,6 +279,7 @@ static bool is_tiled(const struct wpk_program *program, const struct wpk_cuda_gr
 static void find_shares(const struct wpk_program *program, bool strict,
                         struct wpk_cuda_groups *groups, struct wpk_cuda_group *group)
 {
+    struct wpk_cuda_group shared = *group;
     int loads[WPK_LOADS_MAX], along = -1;
     double most = 0;
     if (group->sum < 0 || strict || group->j < 0 || is_tiled(program, group)) {
@@ -287,7 +288,7 @@ static void find_shares(const struct wpk_program *program, bool strict,
     const struct wpk_stage *sum = &program->stages[group->sum];
     int count = wpk_stage_loads(program, sum, loads, WPK_LOADS_MAX);
     for (int l = 0; l < count && l < WPK_CUDA_STREAMS_MAX; l++) {
-        struct wpk_cuda_stream *stream = &group->stream[l];
+        struct wpk_cuda_stream *stream = &shared.stream[l];
         double elements = 1;
         stream->along = wpk_cuda_contiguous_axis(program, group->sum, loads[l]);
         for (int a = 0; a < sum->axis_count; a++) {
@@ -298,36 +299,40 @@ static void find_shares(const struct wpk_program *program, bool strict,
         }
         along = elements > most ? stream->along : along;
         most = elements > most ? elements : most;
-        group->stream_count = l + 1;
+        shared.stream_count = l + 1;
     }
-    group->rows = along >= sum->rank;
-    if (group->rows && sum->axes[along].extent >= SHARED_TERMS_MIN) {
-        group->k = along;
+    shared.rows = along >= sum->rank;
+    if (shared.rows && sum->axes[along].extent >= SHARED_TERMS_MIN) {
+        shared.k = along;
     }
-    group->shares = sum->axes[group->k].extent >= SHARED_TERMS_MIN;
-    for (int c = 0; c < group->copy_count && group->shares; c++) {
-        groups->group_of[group->copy[c]] = WPK_CUDA_INLINED;
+    if (sum->axes[shared.k].extent < SHARED_TERMS_MIN) {
+        return;
     }
-    group->copy_count = group->shares ? 0 : group->copy_count;
+    for (int c = 0; c < shared.operand_count; c++) {
+        groups->group_of[shared.operand[c].stage] = WPK_CUDA_INLINED;
+    }
+    shared.operand_count = 0;
+    shared.kind = WPK_CUDA_SHARED;
+    *group = shared;
 }
 
 /* An operand is read by one load, at axes. */
 static void find_moves(const struct wpk_program *program, const struct wpk_cuda_groups *groups,
                        struct wpk_cuda_group *group)
 {
-    for (int c = 0; c < group->copy_count; c++) {
-        int tensor = program->stages[group->copy[c]].output;
-        int load = wpk_cuda_read(program, tensor).load, last = program->tensors[tensor].rank - 1;
-        group->along[c] = wpk_index_axis(program, program->nodes[load].index[last]);
-        bool by_j = wpk_contraction_uses_axis(program, &program->nodes[load], group->j);
-        group->tiled[c] = by_j ? group->j : group->i;
-        group->apart[c] = group->along[c] == group->k || group->along[c] < 0
-                              ? 1
-                              : wpk_cuda_apart(program, group->sum, load, group->along[c]);
-        group->gathers[c] = !wpk_cuda_has_runs(program, group->sum, load, group->along[c]);
-        group->is_move[c] = wpk_cuda_is_move(program, groups, group->copy[c]);
-        group->is_vector_move[c] =
-            group->is_move[c] && wpk_cuda_is_vector_move(program, groups, group->copy[c]);
+    for (int c = 0; c < group->operand_count; c++) {
+        struct wpk_cuda_operand *o = &group->operand[c];
+        int tensor = program->stages[o->stage].output, last = program->tensors[tensor].rank - 1;
+        o->load = wpk_cuda_read(program, tensor).load;
+        o->along = wpk_index_axis(program, program->nodes[o->load].index[last]);
+        bool by_j = wpk_contraction_uses_axis(program, &program->nodes[o->load], group->j);
+        o->tiled = by_j ? group->j : group->i;
+        o->apart = o->along == group->k || o->along < 0
+                       ? 1
+                       : wpk_cuda_apart(program, group->sum, o->load, o->along);
+        o->gathers = !wpk_cuda_has_runs(program, group->sum, o->load, o->along);
+        o->is_move = wpk_cuda_is_move(program, groups, o->stage);
+        o->is_vector_move = o->is_move && wpk_cuda_is_vector_move(program, groups, o->stage);
     }
 }
 
@@ -355,15 +360,9 @@ static void choose_tiled_axes(const struct wpk_program *program, struct wpk_cuda
 static void find_order(const struct wpk_program *program, struct wpk_cuda_group *group)
 {
     const struct wpk_stage *root = &program->stages[group->root];
-    group->ordered = group->copy_count > 0 && group->i >= 0 &&
+    group->ordered = group->operand_count > 0 && group->i >= 0 &&
                      (double)root->axes[group->i].extent * (double)root->axes[group->j].extent >=
                          ORDERED_RESULTS_MIN;
-}
-
-/* The stage says where its readers find a value, and computes none. */
-static bool moves_only(const struct wpk_program *program, const struct wpk_stage *stage)
-{
-    return stage->reduction == WPK_REDUCE_NONE && program->nodes[stage->expr].kind == WPK_NODE_LOAD;
 }
 
 /* Constants are prepared in f64, once. */
@@ -380,7 +379,7 @@ static bool has_type(const struct wpk_program *program, int tensor, const bool *
 static int find_taker(const struct wpk_program *program, int s, const struct wpk_cuda_groups *out)
 {
     for (int g = 0; g < out->count; g++) {
-        if (out->group[g].copy_count < WPK_CUDA_OPERANDS_MAX &&
+        if (out->group[g].operand_count < WPK_CUDA_OPERANDS_MAX &&
             is_operand(program, s, &out->group[g])) {
             return g;
         }
@@ -401,9 +400,10 @@ static bool find_in_chain(const struct wpk_program *program, int s, struct wpk_c
     if (root >= 0 && copies) {
         struct wpk_cuda_group *group = &out->group[out->group_of[root]];
         int along = wpk_cuda_contiguous_axis(program, s, program->stages[s].expr);
-        group->gathers[0] = along >= 0 && program->stages[s].axes[along].extent <= TILE_EXTENT_MAX;
-        group->copy[0] = s;
-        group->copy_count = 1;
+        group->operand[0].gathers =
+            along >= 0 && program->stages[s].axes[along].extent <= TILE_EXTENT_MAX;
+        group->operand[0].stage = s;
+        group->operand_count = 1;
     }
     return root >= 0;
 }
@@ -434,11 +434,11 @@ static wpk_err find_backwards(const struct wpk_program *program, struct wpk_cuda
         double times = times_read(program, s, computed);
         if (taker >= 0) {
             struct wpk_cuda_group *group = &out->group[taker];
-            group->copy[group->copy_count++] = s;
+            group->operand[group->operand_count++].stage = s;
             out->group_of[s] = taker;
             computed[s] = times;
         } else if (role == WPK_ROLE_INTERMEDIATE && sum < 0 && transform < 0 &&
-                   (times <= INLINE_TIMES * points || moves_only(program, stage))) {
+                   (times <= INLINE_TIMES * points || wpk_cuda_moves_only(program, s))) {
             out->group_of[s] = WPK_CUDA_INLINED;
             computed[s] = times;
         } else if (out->count == WPK_CUDA_GROUPS_MAX) {
@@ -446,7 +446,12 @@ static wpk_err find_backwards(const struct wpk_program *program, struct wpk_cuda
         } else {
             out->group_of[s] = out->count;
             out->group[out->count++] =
-                (struct wpk_cuda_group){.root = s, .sum = sum, .transforms = transform >= 0};
+                (struct wpk_cuda_group){.kind = transform >= 0 ? WPK_CUDA_TRANSFORMS
+                                                : sum >= 0     ? WPK_CUDA_PRODUCTS
+                                                               : WPK_CUDA_POINTWISE,
+                                        .root = s,
+                                        .sum = sum,
+                                        .whole = -1};
         }
     }
     return WPK_OK;
@@ -490,7 +495,8 @@ static bool may_be_in_row(const struct wpk_program *program, const struct wpk_cu
     const struct wpk_cuda_group *group = &all->group[g];
     const struct wpk_stage *root = &program->stages[group->root];
     const struct wpk_stage *of = &program->stages[reader->root];
-    bool same = root->rank >= row_axes && group->copy_count == 0 && !group->transforms;
+    bool same =
+        root->rank >= row_axes && group->operand_count == 0 && group->kind != WPK_CUDA_TRANSFORMS;
     for (int a = 0; a < row_axes && same; a++) {
         same = root->axes[a].extent == of->axes[a].extent;
     }
@@ -501,13 +507,13 @@ static bool may_be_in_row(const struct wpk_program *program, const struct wpk_cu
 static void find_rows(const struct wpk_program *program, struct wpk_cuda_groups *all, int g)
 {
     struct wpk_cuda_group *group = &all->group[g];
-    int found = 0;
-    for (int axes = program->stages[group->root].rank - 1; axes > 0 && found == 0; axes--) {
-        for (int other = g - 1; other >= 0 && group->sum < 0 && !group->transforms; other--) {
+    for (int axes = program->stages[group->root].rank - 1;
+         axes > 0 && group->kind == WPK_CUDA_POINTWISE; axes--) {
+        for (int other = g - 1; other >= 0; other--) {
             group->in_row[other] = may_be_in_row(program, all, other, group, axes);
-            found += group->in_row[other];
+            group->kind = group->in_row[other] ? WPK_CUDA_ROWS : group->kind;
         }
-        group->row_axes = found > 0 ? axes : 0;
+        group->row_axes = axes;
     }
 }
 
@@ -537,7 +543,7 @@ wpk_err wpk_cuda_groups_find(const struct wpk_program *program, bool strict,
         out->group_of[s] = group < 0 ? group : out->count - 1 - group;
     }
     for (int g = 0; g < out->count; g++) {
-        if (out->group[g].transforms) {
+        if (out->group[g].kind == WPK_CUDA_TRANSFORMS) {
             choose_tiled_axes(program, &out->group[g]);
         } else {
             choose_axes(program, strict, &out->group[g]);
@@ -549,9 +555,8 @@ wpk_err wpk_cuda_groups_find(const struct wpk_program *program, bool strict,
     }
     wpk_cuda_find_joins(program, out);
     for (int g = 0; g < out->count; g++) {
-        out->group[g].box = -1;
-        if (out->group[g].whole < 0 && !strict) { /* a box's step has all of a window first */
-            wpk_cuda_find_box(program, out, &out->group[g]);
+        if (out->group[g].kind == WPK_CUDA_PRODUCTS && !strict) {
+            wpk_cuda_find_box(program, out, &out->group[g]); /* a step has all of a window first */
         }
     }
     return WPK_OK;

@@ -34,16 +34,16 @@ static void a_product_is_one_launch_with_two_operands(void **state)
     assert_int_equal(group->i, 0);
     assert_int_equal(group->j, 1);
     assert_int_equal(group->k, 2);
-    assert_int_equal(group->copy_count, 2);
-    assert_false(group->shares);
+    assert_int_equal(group->operand_count, 2);
+    assert_int_equal(group->kind, WPK_CUDA_PRODUCTS);
     for (int c = 0; c < 2; c++) {
-        const struct wpk_stage *copy = &program.stages[group->copy[c]];
-        assert_true(group->is_move[c]);
-        assert_true(group->is_vector_move[c]);
+        const struct wpk_stage *copy = &program.stages[group->operand[c].stage];
+        assert_true(group->operand[c].is_move);
+        assert_true(group->operand[c].is_vector_move);
         /* A's rows are terms, B's are elements along j */
         bool of_a = copy->axes[0].extent == 64;
-        assert_int_equal(group->along[c], of_a ? group->k : group->j);
-        assert_int_equal(group->tiled[c], of_a ? group->i : group->j);
+        assert_int_equal(group->operand[c].along, of_a ? group->k : group->j);
+        assert_int_equal(group->operand[c].tiled, of_a ? group->i : group->j);
     }
     wpk_program_fini(&program);
 }
@@ -152,10 +152,11 @@ static void long_sums_with_few_results_are_shared_by_threads(void **state)
         struct wpk_cuda_groups groups;
         wpk_cuda_space_group(cases[i].text, cases[i].strict, &program, &groups);
         const struct wpk_cuda_group *group = &groups.group[groups.count - 1];
-        if (group->shares != cases[i].shares ||
-            (cases[i].shares && (group->rows != cases[i].rows || group->copy_count != 0))) {
-            fail_msg("case %zu: shares %d, rows %d, copies %d", i, group->shares, group->rows,
-                     group->copy_count);
+        bool shares = group->kind == WPK_CUDA_SHARED;
+        if (shares != cases[i].shares ||
+            (shares && (group->rows != cases[i].rows || group->operand_count != 0))) {
+            fail_msg("case %zu: shares %d, rows %d, copies %d", i, shares, group->rows,
+                     group->operand_count);
         }
         wpk_program_fini(&program);
     }
@@ -245,7 +246,7 @@ static void a_block_of_rows_computes_what_its_rows_read(void **state)
     assert_int_equal(root->row_axes, 1);
     assert_true(root->in_row[0] && root->in_row[1]);
     assert_false(root->in_row[2]);
-    assert_int_equal(groups.group[0].row_axes, 0);
+    assert_int_not_equal(groups.group[0].kind, WPK_CUDA_ROWS);
     wpk_program_fini(&program);
 }
 
@@ -257,12 +258,13 @@ static void what_others_read_too_is_not_computed_in_a_row(void **state)
     wpk_cuda_space_group("input A f32[8,512]\noutput M f32[8]\noutput Y f32[8,512]\n"
                          "M[i] = max(k:512) A[i,k]\nY[i,j] = A[i,j] - M[i]\n",
                          false, &program, &groups);
-    assert_int_equal(groups.group[groups.count - 1].row_axes, 0); /* M is an output */
+    assert_int_not_equal(groups.group[groups.count - 1].kind, WPK_CUDA_ROWS); /* M is an output */
     wpk_program_fini(&program);
     wpk_cuda_space_group("input A f32[8,512]\nintermediate M f32[8]\noutput Y f32[8,512]\n"
                          "M[i] = max(k:512) A[i,k]\nY[i,j] = A[i,j] - M[7-i]\n",
                          false, &program, &groups);
-    assert_int_equal(groups.group[groups.count - 1].row_axes, 0); /* it is of another row */
+    assert_int_not_equal(groups.group[groups.count - 1].kind,
+                         WPK_CUDA_ROWS); /* it is of another row */
     wpk_program_fini(&program);
 }
 

@@ -109,8 +109,8 @@ static int find_behind(const struct wpk_program *program, const struct wpk_cuda_
     if (g == WPK_CUDA_INLINED) {
         return find_behind(program, all, program->stages[reading.stage].output);
     }
-    bool first = g >= 0 && all->group[g].transforms && all->group[g].root != reading.stage &&
-                 all->group[g].copy_count == 0;
+    bool first = g >= 0 && all->group[g].kind == WPK_CUDA_TRANSFORMS &&
+                 all->group[g].root != reading.stage && all->group[g].operand_count == 0;
     return first ? g : -1;
 }
 
@@ -177,7 +177,7 @@ static bool makes_tiles(const struct wpk_program *program, const struct wpk_cuda
         extent[a] = a == whole ? sum->axes[a].extent : 1;
     }
     const struct wpk_node *load =
-        &program->nodes[program->stages[group->copy[group->before_copy]].expr];
+        &program->nodes[program->stages[group->operand[group->before_copy].stage].expr];
     bool makes = find_needed(program, group->sum, extent, last->output, needed);
     for (int a = 0; a < last->rank && makes; a++) {
         bool runs = before->tile[a] > 1 || wpk_index_axis(program, load->index[a]) >= 0;
@@ -190,13 +190,13 @@ static bool makes_tiles(const struct wpk_program *program, const struct wpk_cuda
 static int find_before(const struct wpk_program *program, const struct wpk_cuda_groups *all,
                        const struct wpk_cuda_group *group, int c)
 {
-    const struct wpk_node *load = &program->nodes[program->stages[group->copy[c]].expr];
+    const struct wpk_node *load = &program->nodes[program->stages[group->operand[c].stage].expr];
     int writer = load->kind == WPK_NODE_LOAD && load->outside < 0
                      ? wpk_program_writer(program, load->tensor)
                      : -1;
     int g = writer < 0 ? -1 : all->group_of[writer];
-    bool alone = g >= 0 && all->group[g].transforms && all->group[g].root == writer &&
-                 wpk_cuda_read(program, load->tensor).loads == 1 &&
+    bool alone = g >= 0 && all->group[g].kind == WPK_CUDA_TRANSFORMS &&
+                 all->group[g].root == writer && wpk_cuda_read(program, load->tensor).loads == 1 &&
                  program->tensors[load->tensor].role == WPK_ROLE_INTERMEDIATE;
     return alone ? g : -1;
 }
@@ -227,10 +227,10 @@ static int find_contiguous(const struct wpk_program *program, const struct wpk_c
 static int find_reader_axis(const struct wpk_program *program, const struct wpk_cuda_group *group,
                             int c, int axis)
 {
-    const struct wpk_stage *copy = &program->stages[group->copy[c]];
+    const struct wpk_stage *copy = &program->stages[group->operand[c].stage];
     int at = axis < 0 ? -1 : wpk_index_axis(program, program->nodes[copy->expr].index[axis]);
-    struct wpk_cuda_reading reading = wpk_cuda_read(program, copy->output);
-    return at < 0 ? -1 : wpk_index_axis(program, program->nodes[reading.load].index[at]);
+    const struct wpk_node *load = &program->nodes[group->operand[c].load];
+    return at < 0 ? -1 : wpk_index_axis(program, load->index[at]);
 }
 
 /* The axis of the root whose elements the transforms need together, or -1. */
@@ -259,8 +259,7 @@ static int find_whole(const struct wpk_program *program, const struct wpk_cuda_g
 static bool has_planes(const struct wpk_program *program, const struct wpk_cuda_groups *all,
                        const struct wpk_cuda_group *group, int c)
 {
-    int tensor = program->stages[group->copy[c]].output;
-    const struct wpk_node *load = &program->nodes[wpk_cuda_read(program, tensor).load];
+    const struct wpk_node *load = &program->nodes[group->operand[c].load];
     bool planes = wpk_index_axis(program, load->index[0]) == group->whole;
     if (planes && group->before >= 0 && c == group->before_copy) {
         const struct wpk_cuda_group *before = &all->group[group->before];
@@ -276,12 +275,13 @@ void wpk_cuda_find_joins(const struct wpk_program *program, struct wpk_cuda_grou
 {
     for (int g = 0; g < all->count; g++) {
         struct wpk_cuda_group *group = &all->group[g];
-        group->behind = group->before = group->whole = -1;
-        if (group->copy_count != WPK_CUDA_OPERANDS_MAX || group->transforms || group->i < 0) {
+        if (group->kind != WPK_CUDA_PRODUCTS || group->i < 0 ||
+            group->operand_count != WPK_CUDA_OPERANDS_MAX) {
             continue;
         }
+        group->before = -1;
         group->behind = find_behind(program, all, program->stages[group->root].output);
-        for (int c = 0; c < group->copy_count; c++) {
+        for (int c = 0; c < group->operand_count; c++) {
             int before = find_before(program, all, group, c);
             if (before >= 0) {
                 group->before = before;
@@ -294,15 +294,17 @@ void wpk_cuda_find_joins(const struct wpk_program *program, struct wpk_cuda_grou
             group->whole = find_whole(program, all, group);
         }
         if (group->whole < 0) {
-            group->behind = group->before = -1;
+            continue;
         }
-        for (int c = 0; c < group->copy_count && group->whole >= 0; c++) {
-            group->planes[c] = has_planes(program, all, group, c);
+        group->kind = WPK_CUDA_JOINED;
+        for (int c = 0; c < group->operand_count; c++) {
+            group->operand[c].planes = has_planes(program, all, group, c);
         }
         if (group->before >= 0) {
             int axis = find_contiguous(program, all, group->before, all->group[group->before].root);
             int read = find_reader_axis(program, group, group->before_copy, axis);
-            group->before_along = read == group->k ? group->k : group->tiled[group->before_copy];
+            group->before_along =
+                read == group->k ? group->k : group->operand[group->before_copy].tiled;
             /* The axis of the transforms' root that is read along `before_along`. */
             const struct wpk_stage *last = &program->stages[all->group[group->before].root];
             int found = last->rank - 1;

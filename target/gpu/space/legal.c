@@ -1,28 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "target/gpu/space/cost.h"
+#include "target/gpu/space/template.h"
 
-#include "common/cuda_machine.h"
-#include "search/genes.h"
-#include "search/rules.h"
 #include "target/gpu/space/moves.h"
-#include "target/gpu/space/nest.h"
 
-static bool legal_transform(const struct wpk_space *space, const struct wpk_candidate *candidate,
-                            int number, const struct wpk_cuda_tiles *t,
-                            const struct wpk_cuda_machine *machine, const char **why)
+bool wpk_cuda_legal_transforms(const struct wpk_cuda_decided *d, const char **why)
 {
-    const struct wpk_variant *variant = &space->variants[candidate->variant];
-    const struct wpk_cuda_group *group = &wpk_cuda_kept_of(variant)->groups.group[number];
-    const struct wpk_stage *root = &variant->program.stages[group->root];
+    const struct wpk_cuda_group *group = d->group;
+    const struct wpk_cuda_tiles *t = &d->t;
+    const struct wpk_stage *root = &d->variant->program.stages[group->root];
     bool all = group->j < 0 || t->block[1] >= root->axes[group->j].extent;
-    if (t->threads > machine->block_threads_max || (t->threads < WPK_CUDA_THREADS_LEAST && !all)) {
+    if (t->threads > d->m.block_threads_max || (t->threads < WPK_CUDA_THREADS_LEAST && !all)) {
         return wpk_illegal(why, "too many threads in a block, or less than a warp");
     }
-    if (wpk_cuda_tile_registers(root, group) * t->threads > machine->registers_max) {
+    if (wpk_cuda_tile_registers(root, group) * t->threads > d->m.registers_max) {
         return wpk_illegal(why, "the tiles do not fit the registers");
     }
     return !t->staged[0] ||
-           wpk_cuda_copied_bytes(space, candidate, number) <= machine->block_shared_max ||
+           wpk_cuda_copied_bytes(d->space, d->candidate, d->number) <= d->m.block_shared_max ||
            wpk_illegal(why, "what is transformed does not fit the shared memory");
 }
 
@@ -35,12 +29,15 @@ static bool has_threads(const struct wpk_stage *stage, int first, int64_t thread
 
 /* Several rows of a block have threads of their own. The registers of a row have to be dealt
  * out alike then: either all that the row reads is there, or all lies in shared memory. */
-static bool legal_rows(const struct wpk_variant *variant, const struct wpk_cuda_group *group,
-                       const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *machine,
-                       const char **why)
+bool wpk_cuda_legal_rows(const struct wpk_cuda_decided *d, const char **why)
 {
-    const struct wpk_program *program = &variant->program;
-    const struct wpk_cuda_groups *all = &wpk_cuda_kept_of(variant)->groups;
+    const struct wpk_program *program = &d->variant->program;
+    const struct wpk_cuda_groups *all = d->all;
+    const struct wpk_cuda_group *group = d->group;
+    const struct wpk_cuda_tiles *t = &d->t;
+    if (t->rows == 0) {
+        return wpk_cuda_legal_tile(d, why);
+    }
     bool alike = has_threads(&program->stages[group->root], group->row_axes, t->share);
     int registers = 0, shared = 0;
     for (int g = 0; g < all->count; g++) {
@@ -52,14 +49,14 @@ static bool legal_rows(const struct wpk_variant *variant, const struct wpk_cuda_
                           has_threads(&program->stages[part->sum], group->row_axes, t->share));
     }
     alike = alike && (registers == 0 || shared == 0);
-    if (t->threads > machine->block_threads_max) {
+    if (t->threads > d->m.block_threads_max) {
         return wpk_illegal(why, "too many threads in a block");
     }
     if (t->rows > 1 && !alike) {
         return wpk_illegal(why,
                            "a block of several rows has each along one axis, whose threads it has");
     }
-    return wpk_cuda_row_bytes(variant, group, t) <= machine->block_shared_max ||
+    return wpk_cuda_row_bytes(d->variant, group, t) <= d->m.block_shared_max ||
            wpk_illegal(why, "what the rows read does not fit the shared memory");
 }
 
@@ -84,7 +81,7 @@ static bool legal_depth(const struct wpk_program *program, const struct wpk_cuda
     if (t->depth == 1) {
         return true;
     }
-    for (int c = 0; c < group->copy_count; c++) {
+    for (int c = 0; c < group->operand_count; c++) {
         staged += t->staged[c];
     }
     if (t->before) {
@@ -105,7 +102,7 @@ static bool legal_copying(const struct wpk_cuda_group *group, const struct wpk_c
                           const char **why)
 {
     bool copied = false;
-    for (int c = 0; c < group->copy_count; c++) {
+    for (int c = 0; c < group->operand_count; c++) {
         copied = copied || wpk_cuda_is_copied(group, t, c);
         int64_t row = t->step + t->padding[c];
         if (t->padding[c] > 0 && row % WPK_CUDA_VECTOR_ELEMENTS != 0 &&
@@ -122,23 +119,13 @@ static bool legal_copying(const struct wpk_cuda_group *group, const struct wpk_c
                        "terms that are written out do not divide a step, or are too much code");
 }
 
-static bool fits(const struct wpk_cuda_group *group, int along_j, int64_t block)
-{
-    bool found = false;
-    for (int i = 0; i < group->fit_count[along_j]; i++) {
-        found = found || group->fit[along_j][i] == block;
-    }
-    return found;
-}
-
 /* A block that computes transforms, too, has whole tiles; one that reads windows out of a box has
  * the other operand in shared memory, too. */
-static bool legal_joins(const struct wpk_variant *variant, const struct wpk_cuda_group *group,
-                        const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *machine,
-                        const char **why)
+static bool legal_joins(const struct wpk_cuda_decided *d, const char **why)
 {
-    const struct wpk_program *program = &variant->program;
-    const struct wpk_cuda_groups *all = &wpk_cuda_kept_of(variant)->groups;
+    const struct wpk_program *program = &d->variant->program;
+    const struct wpk_cuda_group *group = d->group;
+    const struct wpk_cuda_tiles *t = &d->t;
     int64_t registers = wpk_cuda_registers(t);
     if (t->box && !t->staged[1 - group->box_copy]) {
         return wpk_illegal(why, "beside a window's box the other operand is staged, too");
@@ -150,13 +137,13 @@ static bool legal_joins(const struct wpk_variant *variant, const struct wpk_cuda
         return wpk_illegal(why, "blocks that transform have one order");
     }
     if (t->before) {
-        const struct wpk_cuda_group *of = &all->group[group->before];
+        const struct wpk_cuda_group *of = &d->all->group[group->before];
         registers += wpk_cuda_tile_registers(&program->stages[of->root], of);
     }
-    if (registers > WPK_CUDA_THREAD_REGISTERS || registers * t->threads > machine->registers_max) {
+    if (registers > WPK_CUDA_THREAD_REGISTERS || registers * t->threads > d->m.registers_max) {
         return wpk_illegal(why, "what is transformed does not fit the registers");
     }
-    if (t->behind && (!fits(group, 0, t->block[0]) || !fits(group, 1, t->block[1]))) {
+    if (t->behind && (wpk_cuda_find_fit(group, t, 0) < 0 || wpk_cuda_find_fit(group, t, 1) < 0)) {
         return wpk_illegal(why,
                            "a block has no whole tiles of what is transformed behind the products");
     }
@@ -167,16 +154,17 @@ static bool legal_joins(const struct wpk_variant *variant, const struct wpk_cuda
 
 /* Of a back end that does not take all nests: each thread adds up all terms of its elements, and
  * what is copied is neither ahead nor spaced out (target/halide/halide.h). */
-static bool legal_alone(const struct wpk_variant *variant, const struct wpk_cuda_group *group,
-                        const struct wpk_cuda_tiles *t, const char **why)
+bool wpk_cuda_legal_alone(const struct wpk_cuda_decided *d, const char **why)
 {
-    const struct wpk_cuda_groups *all = &wpk_cuda_kept_of(variant)->groups;
+    const struct wpk_cuda_group *group = d->group;
+    const struct wpk_cuda_tiles *t = &d->t;
     bool shared_out = t->parts > 1 || (t->rows == 0 && t->share > 1), spaced = false;
-    for (int g = 0; g < all->count && t->rows > 0; g++) {
-        shared_out = shared_out || (group->in_row[g] &&
-                                    wpk_cuda_is_in_registers(&variant->program, all, group, g));
+    for (int g = 0; g < d->all->count && t->rows > 0; g++) {
+        shared_out =
+            shared_out ||
+            (group->in_row[g] && wpk_cuda_is_in_registers(&d->variant->program, d->all, group, g));
     }
-    for (int c = 0; c < group->copy_count; c++) {
+    for (int c = 0; c < group->operand_count; c++) {
         spaced = spaced || (t->staged[c] && wpk_cuda_spacing(group, t, c) > 0);
     }
     if (shared_out) {
@@ -186,56 +174,37 @@ static bool legal_alone(const struct wpk_variant *variant, const struct wpk_cuda
            wpk_illegal(why, "the back end copies nothing ahead, and nothing spaced out");
 }
 
-bool wpk_cuda_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate,
-                       int number, const char **why)
+bool wpk_cuda_legal_tile(const struct wpk_cuda_decided *d, const char **why)
 {
-    const struct wpk_variant *variant = &space->variants[candidate->variant];
-    const struct wpk_cuda_group *group = &wpk_cuda_kept_of(variant)->groups.group[number];
-    struct wpk_cuda_machine machine;
-    struct wpk_cuda_tiles t;
-    wpk_cuda_read_machine(space, &machine);
-    wpk_cuda_tiles_read(variant, candidate, number, &t);
-    bool least = t.thread[0] * t.thread[1] == 1;
-    if (group->transforms) {
-        return legal_transform(space, candidate, number, &t, &machine, why);
-    }
-    if (!wpk_back_end_takes_all(wpk_genes_back_end(variant, candidate)) &&
-        !legal_alone(variant, group, &t, why)) {
-        return false;
-    }
-    if (t.rows > 0) {
-        return legal_rows(variant, group, &t, &machine, why);
-    }
-    if (t.block[0] % t.thread[0] != 0 || t.block[1] % t.thread[1] != 0) {
+    const struct wpk_program *program = &d->variant->program;
+    const struct wpk_cuda_group *group = d->group;
+    const struct wpk_cuda_tiles *t = &d->t;
+    bool least = t->thread[0] * t->thread[1] == 1;
+    if (t->block[0] % t->thread[0] != 0 || t->block[1] % t->thread[1] != 0) {
         return wpk_illegal(why, "a thread's tile does not divide its block's");
     }
-    if (t.thread[0] % t.virtual_threads[0] != 0 || t.thread[1] % t.virtual_threads[1] != 0) {
+    if (t->thread[0] % t->virtual_threads[0] != 0 || t->thread[1] % t->virtual_threads[1] != 0) {
         return wpk_illegal(why, "virtual threads do not divide a thread's tile");
     }
-    if (t.threads > machine.block_threads_max || (t.threads < WPK_CUDA_THREADS_LEAST && !least)) {
+    if (t->threads > d->m.block_threads_max || (t->threads < WPK_CUDA_THREADS_LEAST && !least)) {
         return wpk_illegal(why, "too many threads in a block, or less than a warp");
     }
-    if (wpk_cuda_registers(&t) > WPK_CUDA_THREAD_REGISTERS ||
-        wpk_cuda_registers(&t) * t.threads > machine.registers_max) {
+    if (wpk_cuda_registers(t) > WPK_CUDA_THREAD_REGISTERS ||
+        wpk_cuda_registers(t) * t->threads > d->m.registers_max) {
         return wpk_illegal(why, "the tiles do not fit the registers");
     }
-    if (t.parts > 1 &&
-        variant->program.stages[group->sum].axes[group->k].extent % (t.parts * t.step) != 0) {
+    if (t->parts > 1 &&
+        program->stages[group->sum].axes[group->k].extent % (t->parts * t->step) != 0) {
         return wpk_illegal(why, "the steps do not divide a part's terms");
     }
-    if (t.order > 1 &&
-        variant->program.stages[group->root].axes[group->i].extent % (t.order * t.block[0]) != 0) {
+    if (t->order > 1 &&
+        program->stages[group->root].axes[group->i].extent % (t->order * t->block[0]) != 0) {
         return wpk_illegal(why, "groups of blocks do not divide the rows");
     }
-    if (!legal_joins(variant, group, &t, &machine, why) ||
-        !legal_share(&variant->program, group, &t, why)) {
-        return false;
-    }
-    if (!legal_depth(&variant->program, group, &t, why) || !legal_copying(group, &t, why)) {
-        return false;
-    }
-    return wpk_cuda_shared_bytes(&variant->program, group, &t) <= machine.block_shared_max ||
-           wpk_illegal(why, "the operands do not fit the shared memory");
+    return legal_joins(d, why) && legal_share(program, group, t, why) &&
+           legal_depth(program, group, t, why) && legal_copying(group, t, why) &&
+           (wpk_cuda_shared_bytes(program, group, t) <= d->m.block_shared_max ||
+            wpk_illegal(why, "the operands do not fit the shared memory"));
 }
 
 /* ---- what needs no looking at */
@@ -258,13 +227,14 @@ int wpk_cuda_skip(const struct wpk_space *space, const struct wpk_candidate *can
     }
     wpk_cuda_tiles_read(variant, candidate, number, &t);
     if (is_set(candidate, join->together) && !t.box && (!t.behind || t.before)) {
-        int gene = group->box >= 0 ? kept->staged[number] + group->box_copy : join->together;
+        int gene = group->kind == WPK_CUDA_WINDOWS ? kept->staged[number] + group->box_copy
+                                                   : join->together;
         return gene - kept->first[number];
     }
     if (t.box && !t.staged[1 - group->box_copy]) {
         return kept->staged[number] - kept->first[number];
     }
-    for (int c = group->copy_count - 1; c >= 0 && (t.behind || t.before); c--) {
+    for (int c = group->operand_count - 1; c >= 0 && (t.behind || t.before); c--) {
         if (is_set(candidate, kept->staged[number] + c)) {
             return kept->staged[number] + c - kept->first[number];
         }

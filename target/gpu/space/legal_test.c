@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which candidates are legal, and the reason of those that are not. */
-#include "target/gpu/space/cost.h"
+#include "target/gpu/space/template.h"
 
 #include "search/genes.h"
 #include "tests/cuda_space.h"

@@ -23,14 +23,18 @@ static bool is_zero(const struct wpk_program *program, int node)
            (program->nodes[node].kind == WPK_NODE_LITERAL && program->nodes[node].value == 0);
 }
 
+bool wpk_cuda_moves_only(const struct wpk_program *program, int s)
+{
+    const struct wpk_stage *stage = &program->stages[s];
+    return stage->reduction == WPK_REDUCE_NONE && program->nodes[stage->expr].kind == WPK_NODE_LOAD;
+}
+
 /* Without groups, which are not found yet: stages that move elements will be inlined. */
 static bool is_inlined(const struct wpk_program *program, const struct wpk_cuda_groups *groups,
                        int s)
 {
-    const struct wpk_stage *stage = &program->stages[s];
     return groups != NULL ? groups->group_of[s] == WPK_CUDA_INLINED
-                          : stage->reduction == WPK_REDUCE_NONE &&
-                                program->nodes[stage->expr].kind == WPK_NODE_LOAD;
+                          : wpk_cuda_moves_only(program, s);
 }
 
 /*   shape  point [WPK_AXES_MAX] of the node's stage */

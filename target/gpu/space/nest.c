@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The nest of a candidate on a GPU. */
-#include "target/gpu/space/nest.h"
+#include "target/gpu/space/template.h"
 
 #include "target/gpu/space/moves.h"
 #include "target/gpu/space/transforms.h"
@@ -204,7 +204,7 @@ static void add_copy(struct wpk_cuda_build *b, int g, int c)
     struct wpk_nest *nest = b->nest;
     const struct wpk_cuda_group *group = &b->groups->group[g];
     const struct wpk_cuda_tiles *t = &b->tiles[g];
-    struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, group->copy[c]);
+    struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, group->operand[c].stage);
     if (!t->staged[c] || (t->before && c == group->before_copy) ||
         (t->box && c == group->box_copy)) {
         entry->inlined = true;
@@ -217,10 +217,8 @@ static void add_copy(struct wpk_cuda_build *b, int g, int c)
     set_copying(entry, group, t, c);
     wpk_nest_find_region(nest);
     int rank = wpk_nest_stage(nest, entry)->rank;
-    struct wpk_cuda_reading reading =
-        wpk_cuda_read(nest->program, wpk_nest_stage(nest, entry)->output);
     entry->spacing = wpk_cuda_spacing(group, t, c);
-    const struct wpk_node *load = &nest->program->nodes[reading.load];
+    const struct wpk_node *load = &nest->program->nodes[group->operand[c].load];
     for (int a = 0; a < rank && entry->spacing > 0; a++) {
         bool whole = wpk_index_axis(nest->program, load->index[a]) == group->whole;
         entry->spaced = whole ? a : entry->spaced;
@@ -228,7 +226,7 @@ static void add_copy(struct wpk_cuda_build *b, int g, int c)
     bool whole_moves = entry->extent[rank - 1] % WPK_CUDA_VECTOR_ELEMENTS == 0;
     int64_t lanes = t->vectors[c] && whole_moves ? WPK_CUDA_VECTOR_ELEMENTS : 1;
     bool banked =
-        entry->row_padding == WPK_CUDA_VECTOR_ELEMENTS && (lanes > 1 || group->gathers[c]);
+        entry->row_padding == WPK_CUDA_VECTOR_ELEMENTS && (lanes > 1 || group->operand[c].gathers);
     if (!banked ||
         !wpk_cuda_deal_rows(nest, &entry->pure, rank, entry->extent, t->threads, lanes)) {
         wpk_cuda_deal(nest, &entry->pure, rank, entry->extent, (struct wpk_cuda_cut){.axis = -1},
@@ -236,17 +234,7 @@ static void add_copy(struct wpk_cuda_build *b, int g, int c)
     }
 }
 
-/* The group whose operand is read out of the box that the stage copies, or -1. */
-static int find_boxed(const struct wpk_cuda_build *b, int stage)
-{
-    int found = -1;
-    for (int g = 0; g < b->groups->count; g++) {
-        found = b->tiles[g].box && b->groups->group[g].box == stage ? g : found;
-    }
-    return found;
-}
-
-static void add_box(struct wpk_cuda_build *b, int g, int stage)
+void wpk_cuda_add_box(struct wpk_cuda_build *b, int g, int stage)
 {
     struct wpk_nest *nest = b->nest;
     const struct wpk_cuda_tiles *t = &b->tiles[g];
@@ -255,11 +243,10 @@ static void add_box(struct wpk_cuda_build *b, int g, int stage)
         .entry = b->entry_of[b->groups->group[g].sum], .update = true, .loop = b->step_loop[g]};
     entry->scope = WPK_SCOPE_SHARED;
     set_copying(entry, &b->groups->group[g], t, b->groups->group[g].box_copy);
-    int64_t rounds, bytes, row;
-    entry->row_padding =
-        wpk_cuda_padded_box(nest->program, &b->groups->group[g], t, &rounds, &bytes);
+    int64_t rounds, row;
+    entry->row_padding = wpk_cuda_box_padding(nest->program, &b->groups->group[g], t, &rounds);
     int rank = wpk_nest_stage(nest, entry)->rank;
-    int64_t align = wpk_cuda_aligned_box(nest->program, &b->groups->group[g], t, &row);
+    int64_t align = wpk_cuda_box_align(nest->program, &b->groups->group[g], t, &row);
     wpk_nest_find_region(nest);
     if (align > 1) {
         entry->align[rank - 1] = align;
@@ -362,8 +349,7 @@ static void add_row_sum(struct wpk_cuda_build *b, int g, int host)
     }
 }
 
-/* The group whose rows' block computes the group, or -1: it is a launch. */
-static int find_host(const struct wpk_cuda_build *b, int g)
+int wpk_cuda_find_host(const struct wpk_cuda_build *b, int g)
 {
     int host = -1;
     for (int h = g + 1; h < b->groups->count; h++) {
@@ -372,33 +358,48 @@ static int find_host(const struct wpk_cuda_build *b, int g)
     return host;
 }
 
-/* Add the entry of a stage of a group that has rows, or that is computed in a row's block; false:
- * it is neither. */
-static bool add_of_rows(struct wpk_cuda_build *b, int g, int stage)
+void wpk_cuda_nest_in_rows(struct wpk_cuda_build *b, int g, int host, int stage)
 {
-    const struct wpk_cuda_group *group = &b->groups->group[g];
-    int host = find_host(b, g);
-    if (host < 0 && b->tiles[g].rows == 0) {
-        return false;
-    }
-    if (host < 0) {
-        add_row_root(b, g);
-    } else if (stage == group->root) {
+    if (stage == b->groups->group[g].root) {
         add_row_part(b, g, host);
     } else {
         add_row_sum(b, g, host);
     }
-    return true;
 }
 
-/* The stage's number among the operands of its group, or -1. */
-static int find_copy(const struct wpk_cuda_group *group, int stage)
+void wpk_cuda_nest_tile(struct wpk_cuda_build *b, int g, int stage)
 {
-    int found = -1;
-    for (int c = 0; c < group->copy_count; c++) {
-        found = group->copy[c] == stage ? c : found;
+    const struct wpk_cuda_group *group = &b->groups->group[g];
+    if (group->root == stage) {
+        add_root(b, g);
+    } else if (group->sum == stage) {
+        add_sum(b, g);
+    } else {
+        int c = 0;
+        while (group->operand[c].stage != stage) {
+            c++;
+            WPK_ASSERT(c < group->operand_count);
+        }
+        add_copy(b, g, c);
     }
-    return found;
+}
+
+void wpk_cuda_nest_rows(struct wpk_cuda_build *b, int g, int stage)
+{
+    if (b->tiles[g].rows > 0) {
+        add_row_root(b, g);
+    } else {
+        wpk_cuda_nest_tile(b, g, stage);
+    }
+}
+
+void wpk_cuda_nest_joined(struct wpk_cuda_build *b, int g, int stage)
+{
+    if (b->groups->group[g].root == stage && b->tiles[g].behind) {
+        wpk_cuda_add_products(b, g);
+    } else {
+        wpk_cuda_nest_tile(b, g, stage);
+    }
 }
 
 /* Give the gene, if there is one, its first choice unless it decides something. */
@@ -427,94 +428,19 @@ void wpk_cuda_settle(const struct wpk_space *space, struct wpk_candidate *candid
         }
         bool some = b.tiles[g].box || (b.tiles[g].behind && !b.tiles[g].before);
         settle_gene(candidate, join->together, some);
-        for (int c = 0; c < b.groups->group[g].copy_count; c++) {
+        for (int c = 0; c < b.groups->group[g].operand_count; c++) {
             bool padded = wpk_cuda_has_rows_of_terms(&b.groups->group[g], &b.tiles[g], c);
             settle_gene(candidate, guessed->padding[c], padded);
         }
         settle_gene(candidate, guessed->unroll, !b.tiles[g].box);
-        if (find_host(&b, g) >= 0 || joined) {
+        if (wpk_cuda_find_host(&b, g) >= 0 || joined) {
             memset(gene, 0, (size_t)(kept->first[g + 1] - kept->first[g]));
         } else if (b.tiles[g].rows > 0) {
-            memset(gene, 0, WPK_CUDA_ROWS);
+            memset(gene, 0, WPK_CUDA_BLOCK_ROWS);
             memset(&candidate->gene[kept->first[g + 1] - guessed->count], 0,
                    (size_t)guessed->count);
-        } else if (b.groups->group[g].row_axes > 0) {
+        } else if (b.groups->group[g].kind == WPK_CUDA_ROWS) {
             gene[WPK_CUDA_ROW_THREADS] = 0;
         }
     }
-}
-
-/* Add the entry of a stage of a group of transforms. */
-static void add_of_transforms(struct wpk_cuda_build *b, int g, int stage)
-{
-    const struct wpk_cuda_group *group = &b->groups->group[g];
-    if (group->root != stage && !(b->tiles[g].staged[0] && group->copy[0] == stage)) {
-        wpk_cuda_add_transform(b, g, stage);
-    } else if (group->root != stage) {
-        wpk_cuda_add_transform_copy(b, g, stage);
-    } else if (b->behind_of[g] >= 0) {
-        wpk_cuda_add_root_behind(b, g, b->behind_of[g]);
-    } else if (b->before_of[g] >= 0) {
-        wpk_cuda_add_root_before(b, g, b->before_of[g]);
-    } else {
-        wpk_cuda_add_tiled_root(b, g);
-    }
-}
-
-/* Read what the candidate decides, and which groups' blocks compute others. */
-static void read_tiles(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
-                       struct wpk_cuda_build *b)
-{
-    for (int g = 0; g < b->groups->count; g++) {
-        wpk_cuda_tiles_read(variant, candidate, g, &b->tiles[g]);
-        b->behind_of[g] = b->before_of[g] = -1;
-    }
-    for (int g = 0; g < b->groups->count; g++) {
-        const struct wpk_cuda_group *group = &b->groups->group[g];
-        if (b->tiles[g].behind) {
-            b->behind_of[group->behind] = g;
-        }
-        if (b->tiles[g].before) {
-            b->before_of[group->before] = g;
-            b->tiles[group->before].staged[0] = false; /* what a step needs is no box */
-        }
-    }
-}
-
-/* Readers come after what they read in a program, and before it in a nest. */
-wpk_err wpk_cuda_nest(const struct wpk_space *space, const struct wpk_candidate *candidate,
-                      struct wpk_nest *out)
-{
-    const struct wpk_variant *variant = &space->variants[candidate->variant];
-    struct wpk_cuda_build b = {.nest = out, .groups = &wpk_cuda_kept_of(variant)->groups};
-    read_tiles(variant, candidate, &b);
-    memset(out, 0, sizeof(*out));
-    out->program = &variant->program;
-    for (int s = variant->program.stage_count - 1; s >= 0 && !out->full; s--) {
-        int g = b.groups->group_of[s];
-        const struct wpk_cuda_group *group = g < 0 ? NULL : &b.groups->group[g];
-        b.entry_of[s] = out->entry_count;
-        if (g == WPK_CUDA_PREPARED) {
-            continue;
-        }
-        int boxed = group == NULL ? find_boxed(&b, s) : -1;
-        if (boxed >= 0) {
-            add_box(&b, boxed, s);
-        } else if (group == NULL) {
-            wpk_nest_add(out, WPK_NEST_STAGE, s)->inlined = true;
-        } else if (group->transforms) {
-            add_of_transforms(&b, g, s);
-        } else if (add_of_rows(&b, g, s)) {
-            continue;
-        } else if (group->root == s && b.tiles[g].behind) {
-            wpk_cuda_add_products(&b, g);
-        } else if (group->root == s) {
-            add_root(&b, g);
-        } else if (group->sum == s) {
-            add_sum(&b, g);
-        } else {
-            add_copy(&b, g, find_copy(group, s));
-        }
-    }
-    return out->full ? WPK_ENOSPC : WPK_OK;
 }

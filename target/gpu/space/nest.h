@@ -9,9 +9,6 @@
 /* Give the genes of groups that a row's block computes, tiles of rows, and threads of rows that are
  * apart their first choice. */
 void wpk_cuda_settle(const struct wpk_space *space, struct wpk_candidate *candidate);
-/* Fill `out` with the nest of a legal candidate.   errors  WPK_ENOSPC a limit of nest/nest.h */
-wpk_err wpk_cuda_nest(const struct wpk_space *space, const struct wpk_candidate *candidate,
-                      struct wpk_nest *out);
 
 /* A nest of a candidate on a GPU while it is built. */
 
@@ -27,6 +24,11 @@ struct wpk_cuda_build {
     int step_loop[WPK_CUDA_GROUPS_MAX];  /* the reduction's loop that operands are staged in, or the
                                           last one over blocks around those over threads */
 };
+
+/* The group whose rows' block computes the group, or -1: it is a launch. */
+int wpk_cuda_find_host(const struct wpk_cuda_build *b, int g);
+/* The copy of a box that windows of the group's operand are read out of. */
+void wpk_cuda_add_box(struct wpk_cuda_build *b, int g, int stage);
 
 /* Loops over a contraction's tile of a block: pieces around threads around the points of a
  * piece. */
@@ -55,24 +57,9 @@ void wpk_cuda_bind_lanes(struct wpk_nest *nest, const struct wpk_nest_loops *loo
 
 /* The part of a nest that computes transforms (target/gpu/space/transforms.h). */
 
-/* The root of transforms. Blocks and threads deal out tiles; a thread has all of a tile. */
-void wpk_cuda_add_tiled_root(struct wpk_cuda_build *b, int g);
-/* A transform, or what it copies, in the registers of a thread: all loops are unrolled. */
-void wpk_cuda_add_transform(struct wpk_cuda_build *b, int g, int s);
-/* Copy the operands of transforms to shared memory: neighbouring threads read neighbours there,
- * where each would read a row of its own tile in global memory. Rows of an odd number of elements
- * begin in banks of their own, those that are written together are as far apart as possible. */
-void wpk_cuda_add_transform_copy(struct wpk_cuda_build *b, int g, int s);
-
-/* The root of transforms behind a contraction that the same blocks compute: a block's tiles are
- * dealt out to the threads of the products. */
-void wpk_cuda_add_root_behind(struct wpk_cuda_build *b, int g, int contraction);
 /* The root of the contraction before it: products in shared memory, all that the transforms need
  * whole or so many at a time. */
 void wpk_cuda_add_products(struct wpk_cuda_build *b, int g);
-/* The root of transforms before a contraction that the same blocks compute: in shared memory, what
- * a step of the products reads. */
-void wpk_cuda_add_root_before(struct wpk_cuda_build *b, int g, int contraction);
 
 /* Bytes of shared memory that a block has of what the transforms of a group copy there. */
 int64_t wpk_cuda_copied_bytes(const struct wpk_space *space, const struct wpk_candidate *candidate,

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nests of candidates: the loops of some by hand, and of drawn ones what each nest has to keep. */
-#include "target/gpu/space/nest.h"
+#include "target/gpu/space/template.h"
 
 #include "common/cuda_machine.h"
 #include "nest/check.h"
-#include "target/gpu/space/cost.h"
 #include "tests/cuda_space.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "target/gpu/space/nest.h"
+#include "target/gpu/space/template.h"
 
 #include "target/gpu/space/moves.h"
 #include "target/gpu/space/transforms.h"
@@ -70,7 +70,8 @@ static void add_points(struct wpk_nest *nest, struct wpk_nest_loops *loops, int 
     }
 }
 
-void wpk_cuda_add_tiled_root(struct wpk_cuda_build *b, int g)
+/* The root of transforms. Blocks and threads deal out tiles; a thread has all of a tile. */
+static void add_tiled_root(struct wpk_cuda_build *b, int g)
 {
     struct wpk_nest *nest = b->nest;
     const struct wpk_cuda_group *group = &b->groups->group[g];
@@ -146,7 +147,9 @@ static void deal_tiles(struct wpk_nest *nest, const int *order, const int64_t *e
     name_loops(nest, loops, first, false);
 }
 
-void wpk_cuda_add_root_behind(struct wpk_cuda_build *b, int g, int contraction)
+/* The root of transforms behind a contraction that the same blocks compute: a block's tiles are
+ * dealt out to the threads of the products. */
+static void add_root_behind(struct wpk_cuda_build *b, int g, int contraction)
 {
     struct wpk_nest *nest = b->nest;
     const struct wpk_cuda_group *group = &b->groups->group[g];
@@ -200,7 +203,9 @@ void wpk_cuda_add_products(struct wpk_cuda_build *b, int g)
     }
 }
 
-void wpk_cuda_add_root_before(struct wpk_cuda_build *b, int g, int contraction)
+/* The root of transforms before a contraction that the same blocks compute: in shared memory, what
+ * a step of the products reads. */
+static void add_root_before(struct wpk_cuda_build *b, int g, int contraction)
 {
     struct wpk_nest *nest = b->nest;
     const struct wpk_cuda_group *group = &b->groups->group[g];
@@ -230,7 +235,8 @@ void wpk_cuda_add_root_before(struct wpk_cuda_build *b, int g, int contraction)
 
 /* ---- transforms */
 
-void wpk_cuda_add_transform(struct wpk_cuda_build *b, int g, int s)
+/* A transform, or what it copies, in the registers of a thread: all loops are unrolled. */
+static void add_transform(struct wpk_cuda_build *b, int g, int s)
 {
     struct wpk_nest *nest = b->nest;
     struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, s);
@@ -249,7 +255,10 @@ void wpk_cuda_add_transform(struct wpk_cuda_build *b, int g, int s)
     }
 }
 
-void wpk_cuda_add_transform_copy(struct wpk_cuda_build *b, int g, int s)
+/* Copy the operands of transforms to shared memory: neighbouring threads read neighbours there,
+ * where each would read a row of its own tile in global memory. Rows of an odd number of elements
+ * begin in banks of their own, those that are written together are as far apart as possible. */
+static void add_transform_copy(struct wpk_cuda_build *b, int g, int s)
 {
     struct wpk_nest *nest = b->nest;
     struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, s);
@@ -263,31 +272,44 @@ void wpk_cuda_add_transform_copy(struct wpk_cuda_build *b, int g, int s)
     wpk_cuda_deal_apart(nest, &entry->pure, rank, entry->extent, b->tiles[g].threads);
 }
 
+void wpk_cuda_nest_transforms(struct wpk_cuda_build *b, int g, int stage)
+{
+    const struct wpk_cuda_group *group = &b->groups->group[g];
+    if (group->root != stage && !(b->tiles[g].staged[0] && group->operand[0].stage == stage)) {
+        add_transform(b, g, stage);
+    } else if (group->root != stage) {
+        add_transform_copy(b, g, stage);
+    } else if (b->behind_of[g] >= 0) {
+        add_root_behind(b, g, b->behind_of[g]);
+    } else if (b->before_of[g] >= 0) {
+        add_root_before(b, g, b->before_of[g]);
+    } else {
+        add_tiled_root(b, g);
+    }
+}
+
 int64_t wpk_cuda_copied_bytes(const struct wpk_space *space, const struct wpk_candidate *candidate,
                               int g)
 {
     const struct wpk_variant *variant = &space->variants[candidate->variant];
     struct wpk_nest nest = {.program = &variant->program};
     struct wpk_cuda_build b = {.nest = &nest, .groups = &wpk_cuda_kept_of(variant)->groups};
-    const struct wpk_cuda_group *group = &b.groups->group[g];
     int64_t bytes = sizeof(float);
     wpk_cuda_tiles_read(variant, candidate, g, &b.tiles[g]);
+    b.behind_of[g] = b.before_of[g] = -1;
     for (int s = variant->program.stage_count - 1; s >= 0; s--) {
         b.entry_of[s] = nest.entry_count;
         if (b.groups->group_of[s] == WPK_CUDA_INLINED) {
             wpk_nest_add(&nest, WPK_NEST_STAGE, s)->inlined = true;
-        } else if (b.groups->group_of[s] == g && group->root == s) {
-            wpk_cuda_add_tiled_root(&b, g);
-        } else if (b.groups->group_of[s] == g && group->copy[0] != s) {
-            wpk_cuda_add_transform(&b, g, s);
         } else if (b.groups->group_of[s] == g) {
-            wpk_cuda_add_transform_copy(&b, g, s);
-            const struct wpk_nest_entry *entry = &nest.entry[b.entry_of[s]];
-            int rank = variant->program.stages[s].rank;
-            for (int a = 0; a < rank; a++) {
-                bytes *= entry->extent[a] + (a == rank - 1 ? entry->row_padding : 0);
-            }
+            wpk_cuda_nest_transforms(&b, g, s);
         }
+    }
+    int copy = b.entry_of[b.groups->group[g].operand[0].stage];
+    const struct wpk_nest_entry *entry = &nest.entry[copy];
+    int rank = wpk_nest_stage(&nest, entry)->rank;
+    for (int a = 0; a < rank; a++) {
+        bytes *= entry->extent[a] + (a == rank - 1 ? entry->row_padding : 0);
     }
     return bytes;
 }
@@ -318,7 +340,7 @@ void wpk_cuda_add_points(struct wpk_nest *nest, struct wpk_nest_loops *loops,
 enum wpk_loop_binding wpk_cuda_thread_of(const struct wpk_cuda_group *group,
                                          const struct wpk_cuda_tiles *t, int along_j)
 {
-    bool around = group->rows && t->share > 1;
+    bool around = t->share > 1 && group->rows;
     return along_j ? (around ? WPK_BIND_THREAD_Y : WPK_BIND_THREAD_X)
                    : (around ? WPK_BIND_THREAD_Z : WPK_BIND_THREAD_Y);
 }

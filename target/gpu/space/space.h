@@ -27,14 +27,31 @@
  *     Y.virtual.i, Y.virtual.j  virtual threads: pieces of the tile of a thread, which lie apart
  *                               by such pieces of all threads
  *
- * A group is a part of the space: its rules and its rank depend on its own genes alone, but for
- * transforms in a contraction's blocks, whose rank is one number. */
+ * The rules and the rank of a group depend on its own genes alone, but for transforms in a
+ * contraction's blocks, whose rank is one number. */
 #ifndef WPK_TARGET_GPU_SPACE_SPACE_H
 #define WPK_TARGET_GPU_SPACE_SPACE_H
 
-#include "search/space_kind.h"
-#include "target/gpu/space/groups.h"
+#include "search/space.h"
 
-extern const struct wpk_space_kind wpk_space_cuda;
+/* These fill slots of the table of GPUs (search/rules.h). */
+
+bool wpk_cuda_are_legal(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                        const char **why);
+wpk_err wpk_cuda_bound_all(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                           double *seconds);
+/* Redraw genes of each group until it is legal, as it is or with its last genes guessed; at last it
+ * becomes the neutral one, by the first back end where none is legal by its own. */
+wpk_err wpk_cuda_repair(const struct wpk_space *space, struct wpk_rng *rng,
+                        struct wpk_candidate *candidate);
+/* The candidates of the least bounds, of all if they are few. The best of each algorithm and layout
+ * are among them, and as far as half of the places reach the best of each split. They are of the
+ * first back end that the space has; each other one has a candidate behind the first few. */
+wpk_err wpk_cuda_construct(const struct wpk_space *space, struct wpk_candidate *out, int max,
+                           int *filled);
+
+/* Set the group's last genes to what fits its others best: they are not ranked beside all values of
+ * the others. Returns how many there are. */
+int wpk_cuda_guess_genes(const struct wpk_space *space, int group, struct wpk_candidate *candidate);
 
 #endif

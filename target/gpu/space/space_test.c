@@ -185,23 +185,20 @@ static void transforms_may_be_computed_with_their_products(void **state)
     CHECK(CONVOLUTION, false, "winograd(4)", genes);
 }
 
-static void parts_of_the_space_hold_the_genes_of_a_launch(void **state)
+static void groups_hold_the_genes_of_a_launch(void **state)
 {
     (void)state;
     struct wpk_space space;
     wpk_cuda_space_derive(CONVOLUTION, false, &space);
     const struct wpk_variant *variant =
         &space.variants[wpk_cuda_space_variant(&space, "winograd(4)")];
-    int next = 0;
-    assert_int_equal(wpk_space_cuda.part_count(variant), 3);
+    const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
+    assert_int_equal(kept->groups.count, 3);
+    assert_int_equal(kept->first[0], 0);
     for (int g = 0; g < 3; g++) {
-        int first = -1, count = 0;
-        wpk_space_cuda.part(variant, g, &first, &count);
-        assert_int_equal(first, next);
-        assert_true(count > 0);
-        next += count;
+        assert_true(kept->first[g] < kept->first[g + 1]);
     }
-    assert_true(next <= variant->gene_count);
+    assert_true(kept->first[3] <= variant->gene_count);
     wpk_space_fini(&space);
 }
 
@@ -218,7 +215,7 @@ static void guesses_set_the_last_genes(void **state)
     wpk_cuda_space_set(&space,
                        "Y.padding.A_t=4 Y.unroll.k=16 Y.copies=async Y.virtual.i=8 Y.virtual.j=2",
                        &expected);
-    int count = wpk_space_cuda.guess(&space, 0, &c);
+    int count = wpk_cuda_guess_genes(&space, 0, &c);
     assert_int_equal(count, 5);
     if (!wpk_candidate_equal(&c, &expected)) {
         char text[WPK_CANDIDATE_TEXT_MAX];
@@ -234,9 +231,12 @@ static void a_split_is_the_number_of_parts(void **state)
     struct wpk_space space;
     wpk_cuda_space_derive(PRODUCT_OF("256", "64", "256"), false, &space);
     struct wpk_candidate c = wpk_cuda_space_candidate(&space, 0, "Y.parts.k=4");
-    assert_int_equal(wpk_space_cuda.split(&space, &c, 0), 4);
+    struct wpk_cuda_tiles t;
+    wpk_cuda_tiles_read(&space.variants[0], &c, 0, &t);
+    assert_int_equal(t.parts, 4);
     wpk_cuda_space_set(&space, "Y.parts.k=1", &c);
-    assert_int_equal(wpk_space_cuda.split(&space, &c, 0), 1);
+    wpk_cuda_tiles_read(&space.variants[0], &c, 0, &t);
+    assert_int_equal(t.parts, 1);
     wpk_space_fini(&space);
 }
 
@@ -272,7 +272,7 @@ int main(void)
         cmocka_unit_test(rows_have_as_many_threads_as_they_are_long),
         cmocka_unit_test(windows_have_a_box_and_rows_of_it),
         cmocka_unit_test(transforms_may_be_computed_with_their_products),
-        cmocka_unit_test(parts_of_the_space_hold_the_genes_of_a_launch),
+        cmocka_unit_test(groups_hold_the_genes_of_a_launch),
         cmocka_unit_test(guesses_set_the_last_genes),
         cmocka_unit_test(a_split_is_the_number_of_parts),
         cmocka_unit_test(older_devices_copy_by_loads_only),

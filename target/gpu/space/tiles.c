@@ -38,8 +38,8 @@ static int64_t find_tiles_beside(const struct wpk_stage *root, const struct wpk_
 bool wpk_cuda_may_be_async(const struct wpk_cuda_group *group)
 {
     bool may = false;
-    for (int c = 0; c < group->copy_count; c++) {
-        may = may || group->is_move[c];
+    for (int c = 0; c < group->operand_count; c++) {
+        may = may || group->operand[c].is_move;
     }
     return may;
 }
@@ -47,7 +47,7 @@ bool wpk_cuda_may_be_async(const struct wpk_cuda_group *group)
 int wpk_cuda_along(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t, int operand)
 {
     bool transformed = t->before && operand == group->before_copy;
-    return transformed ? group->before_along : group->along[operand];
+    return transformed ? group->before_along : group->operand[operand].along;
 }
 
 bool wpk_cuda_has_rows_of_terms(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
@@ -60,8 +60,18 @@ bool wpk_cuda_has_rows_of_terms(const struct wpk_cuda_group *group, const struct
 bool wpk_cuda_is_copied(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
                         int operand)
 {
-    return t->staged[operand] && group->is_move[operand] &&
+    return t->staged[operand] && group->operand[operand].is_move &&
            !(t->before && operand == group->before_copy);
+}
+
+int wpk_cuda_find_fit(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
+                      int along_j)
+{
+    int i = 0;
+    while (i < group->fit_count[along_j] && group->fit[along_j][i] != t->block[along_j]) {
+        i++;
+    }
+    return i < group->fit_count[along_j] ? i : -1;
 }
 
 int64_t wpk_cuda_step_terms(const struct wpk_program *program, const struct wpk_cuda_group *group,
@@ -73,30 +83,6 @@ int64_t wpk_cuda_step_terms(const struct wpk_program *program, const struct wpk_
         terms *= a != group->k ? sum->axes[a].extent : 1;
     }
     return terms;
-}
-
-static struct wpk_cuda_boxed box_of(const struct wpk_cuda_tiles *t)
-{
-    return (struct wpk_cuda_boxed){
-        .tile = {t->block[0], t->block[1], t->together, t->step},
-        .threads = {t->block[0] / t->thread[0], t->block[1] / t->thread[1]},
-        .piece = {t->piece[0], t->piece[1]}};
-}
-
-int64_t wpk_cuda_aligned_box(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                             const struct wpk_cuda_tiles *t, int64_t *row)
-{
-    const struct wpk_cuda_boxed box = box_of(t);
-    return wpk_cuda_box_align(program, group, &box, row);
-}
-
-int64_t wpk_cuda_padded_box(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                            const struct wpk_cuda_tiles *t, int64_t *rounds, int64_t *bytes)
-{
-    const struct wpk_cuda_boxed box = box_of(t);
-    int64_t padding = wpk_cuda_box_padding(program, group, &box, rounds);
-    *bytes = wpk_cuda_box_elements(program, group, &box, padding) * (int64_t)sizeof(float);
-    return padding;
 }
 
 int64_t wpk_cuda_width(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t, int c)
@@ -118,10 +104,11 @@ int64_t wpk_cuda_spacing(const struct wpk_cuda_group *group, const struct wpk_cu
 {
     int64_t width = wpk_cuda_width(group, t, c), lanes = WPK_CUDA_BANKS / width;
     int64_t threads[] = {t->block[0] / t->thread[0], t->block[1] / t->thread[1]};
-    int along_j = group->tiled[c] == group->j;
+    int along_j = group->operand[c].tiled == group->j;
     bool terms = wpk_cuda_along(group, t, c) == group->k;
     int64_t row = t->step + t->padding[c];
-    if (t->together == 1 || t->box || !group->planes[c] || threads[0] * threads[1] >= lanes) {
+    if (t->together == 1 || t->box || !group->operand[c].planes ||
+        threads[0] * threads[1] >= lanes) {
         return 0;
     }
     int64_t apart = t->piece[along_j] * (terms ? row : 1) / width;
@@ -143,15 +130,16 @@ static int64_t first_virtual_threads(const struct wpk_stage *root,
         bool odd_rows = along_j && root->axes[axis].extent % WPK_CUDA_VECTOR_ELEMENTS != 0;
         return odd_rows ? t->thread[along_j] : 1;
     }
-    for (int c = 0; c < group->copy_count; c++) {
+    for (int c = 0; c < group->operand_count; c++) {
         terms = terms || (t->staged[c] && wpk_cuda_along(group, t, c) == group->k);
         along = along || (t->staged[c] && wpk_cuda_along(group, t, c) == axis);
     }
     bool odd = t->thread[along_j] % 2 != 0; /* then no two of a piece are one access */
-    bool window = t->box && axis == group->tiled[group->box_copy]; /* nor those of windows */
+    bool window =
+        t->box && axis == group->operand[group->box_copy].tiled; /* nor those of windows */
     int64_t piece = (terms && !along) || odd || window ? 1 : WPK_CUDA_VECTOR_ELEMENTS;
-    return group->copy_count > 0 && t->thread[along_j] % piece == 0 ? t->thread[along_j] / piece
-                                                                    : 1;
+    return group->operand_count > 0 && t->thread[along_j] % piece == 0 ? t->thread[along_j] / piece
+                                                                       : 1;
 }
 
 bool wpk_cuda_may_unroll(const struct wpk_cuda_tiles *t, int64_t terms)
@@ -163,8 +151,8 @@ bool wpk_cuda_may_unroll(const struct wpk_cuda_tiles *t, int64_t terms)
 static int64_t first_unrolled(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t)
 {
     int64_t unrolled = t->step;
-    bool all = group->copy_count > 0 && !t->box; /* a box has the window's loops inside */
-    for (int c = 0; c < group->copy_count; c++) {
+    bool all = group->operand_count > 0 && !t->box; /* a box has the window's loops inside */
+    for (int c = 0; c < group->operand_count; c++) {
         all = all && t->staged[c];
     }
     if (!all) {
@@ -183,7 +171,7 @@ void wpk_cuda_guess(const struct wpk_stage *root, const struct wpk_cuda_group *g
                     struct wpk_cuda_tiles *t)
 {
     bool copied = false;
-    for (int c = 0; c < group->copy_count; c++) {
+    for (int c = 0; c < group->operand_count; c++) {
         bool fours = t->step % WPK_CUDA_VECTOR_ELEMENTS == 0;
         t->padding[c] =
             fours && wpk_cuda_has_rows_of_terms(group, t, c) ? WPK_CUDA_VECTOR_ELEMENTS : 0;
@@ -202,11 +190,11 @@ bool wpk_cuda_is_in_registers(const struct wpk_program *program, const struct wp
     bool some = false;
     for (int other = 0; other < all->count; other++) {
         const struct wpk_cuda_group *part = &all->group[other];
-        some = some || (host->in_row[other] && part->shares &&
+        some = some || (host->in_row[other] && part->kind == WPK_CUDA_SHARED &&
                         program->stages[part->root].rank == host->row_axes);
     }
     const struct wpk_cuda_group *part = &all->group[g];
-    return some && (part->sum < 0 || part->shares) &&
+    return some && (part->sum < 0 || part->kind == WPK_CUDA_SHARED) &&
            program->stages[part->root].rank == host->row_axes;
 }
 
@@ -220,7 +208,7 @@ int64_t wpk_cuda_term_vector(const struct wpk_program *program, const struct wpk
                              const struct wpk_cuda_tiles *t)
 {
     int64_t extent = program->stages[group->sum].axes[group->k].extent / t->parts;
-    return group->rows && t->share > 1 ? wpk_cuda_vector(extent, t->share) : 1;
+    return t->share > 1 && group->rows ? wpk_cuda_vector(extent, t->share) : 1;
 }
 
 static int64_t value_of(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
@@ -239,16 +227,16 @@ static void read_joins(const struct wpk_variant *variant, const struct wpk_candi
     const struct wpk_cuda_join_genes *gene = &kept->join[number];
     out->behind = value_of(variant, candidate, gene->behind, 0) != 0;
     out->before = value_of(variant, candidate, gene->before, 0) != 0;
-    for (int c = 0; c < group->copy_count; c++) {
-        out->box = out->box ||
-                   (c == group->box_copy && group->box >= 0 && staged[c] == WPK_CUDA_STAGE_BOX);
+    for (int c = 0; c < group->operand_count; c++) {
+        out->box = out->box || staged[c] == WPK_CUDA_STAGE_BOX;
     }
     out->together = out->before ? variant->program.stages[group->root].axes[group->whole].extent
                     : out->behind || out->box ? value_of(variant, candidate, gene->together, 1)
                                               : 1;
-    for (int c = 0; c < group->copy_count && (out->behind || out->before); c++) {
+    for (int c = 0; c < group->operand_count && (out->behind || out->before); c++) {
         out->staged[c] = true;
-        out->vectors[c] = group->is_vector_move[c] && !(out->before && c == group->before_copy);
+        out->vectors[c] =
+            group->operand[c].is_vector_move && !(out->before && c == group->before_copy);
     }
 }
 
@@ -257,7 +245,8 @@ int wpk_cuda_joined_to(const struct wpk_variant *variant, const struct wpk_candi
 {
     const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
     int found = -1;
-    for (int h = 0; h < kept->groups.count && kept->groups.group[g].transforms; h++) {
+    for (int h = 0; h < kept->groups.count && kept->groups.group[g].kind == WPK_CUDA_TRANSFORMS;
+         h++) {
         const struct wpk_cuda_group *group = &kept->groups.group[h];
         bool behind = group->behind == g && value_of(variant, candidate, kept->join[h].behind, 0);
         bool before = group->before == g && value_of(variant, candidate, kept->join[h].before, 0);
@@ -275,8 +264,9 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
     int first = kept->first[number];
     const struct wpk_cuda_guessed_genes *guessed = &kept->guessed[number];
     int count = kept->first[number + 1] - first - guessed->count - count_joins(kept, number);
-    bool reduces = group->sum >= 0;
-    int staged = group->transforms ? WPK_CUDA_THREAD_I : WPK_CUDA_STAGED + group->ordered;
+    bool reduces = group->sum >= 0, shares = group->kind == WPK_CUDA_SHARED;
+    bool transforms = group->kind == WPK_CUDA_TRANSFORMS;
+    int staged = transforms ? WPK_CUDA_THREAD_I : WPK_CUDA_STAGED + group->ordered;
     WPK_ASSERT(count <= GENES_MAX);
     for (int i = 0; i < count; i++) {
         value[i] = variant->genes[first + i].choice[candidate->gene[first + i]].value;
@@ -285,17 +275,17 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
                                    .thread = {value[WPK_CUDA_THREAD_I], value[WPK_CUDA_THREAD_J]},
                                    .step = reduces ? value[WPK_CUDA_STEP] : 0,
                                    .parts = reduces ? value[WPK_CUDA_PARTS] : 1,
-                                   .share = group->shares ? value[WPK_CUDA_SHARE] : 1,
+                                   .share = shares ? value[WPK_CUDA_SHARE] : 1,
                                    .order = group->ordered ? value[WPK_CUDA_ORDER] : 1,
-                                   .rows = reduces ? 0 : value[WPK_CUDA_ROWS]};
-    for (int c = 0; c < group->copy_count; c++) {
+                                   .rows = reduces ? 0 : value[WPK_CUDA_BLOCK_ROWS]};
+    for (int c = 0; c < group->operand_count; c++) {
         out->staged[c] = value[staged + c] != 0;
         out->vectors[c] = value[staged + c] == WPK_CUDA_VECTOR_ELEMENTS;
     }
-    out->depth = group->shares ? 1 : value[staged + group->copy_count];
+    out->depth = shares ? 1 : value[staged + group->operand_count];
     out->depth = out->depth > 0 ? out->depth : 1;
     read_joins(variant, candidate, number, &value[staged], out);
-    if (group->transforms) {
+    if (transforms) {
         out->rows = 0;
         out->thread[0] = group->i < 0 ? 1 : group->tile[group->i];
         out->thread[1] = group->j < 0 ? 1 : group->tile[group->j];
@@ -304,7 +294,7 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
         out->virtual_threads[a] = value_of(variant, candidate, guessed->virtual_threads[a], 1);
         out->piece[a] = out->thread[a] / out->virtual_threads[a];
     }
-    for (int c = 0; c < group->copy_count; c++) {
+    for (int c = 0; c < group->operand_count; c++) {
         bool rows = wpk_cuda_has_rows_of_terms(group, out, c);
         out->padding[c] = rows ? value_of(variant, candidate, guessed->padding[c], 0) : 0;
     }
@@ -315,7 +305,19 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
         out->share * (out->rows > 0 ? out->rows
                                     : out->block[0] / out->thread[0] *
                                           (out->block[1] / out->thread[1]) * out->together);
-    if (group->transforms) {
+    if (transforms) {
         out->threads *= find_tiles_beside(&variant->program.stages[group->root], group);
     }
+}
+
+bool wpk_cuda_advance(const struct wpk_variant *variant, int first, int count,
+                      struct wpk_candidate *candidate)
+{
+    for (int i = first; i < first + count; i++) {
+        if (++candidate->gene[i] < variant->genes[i].choice_count) {
+            return true;
+        }
+        candidate->gene[i] = 0;
+    }
+    return false;
 }

@@ -19,7 +19,7 @@ enum {
     WPK_CUDA_THREAD_I,
     WPK_CUDA_THREAD_J,
     WPK_CUDA_STEP,
-    WPK_CUDA_ROWS = WPK_CUDA_STEP,
+    WPK_CUDA_BLOCK_ROWS = WPK_CUDA_STEP,
     WPK_CUDA_PARTS,
     WPK_CUDA_ROW_THREADS = WPK_CUDA_PARTS,
     WPK_CUDA_SHARE,
@@ -91,17 +91,13 @@ bool wpk_cuda_has_rows_of_terms(const struct wpk_cuda_group *group, const struct
 bool wpk_cuda_is_copied(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
                         int operand);
 
+/* The number among the fits of a joined group of the tile along i or j, -1: it is none. */
+int wpk_cuda_find_fit(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
+                      int along_j);
+
 /* Terms of an element in a step: where there is a box, all that the window has of them. */
 int64_t wpk_cuda_step_terms(const struct wpk_program *program, const struct wpk_cuda_group *group,
                             const struct wpk_cuda_tiles *t);
-/* Elements at whose multiples rows of a box begin and end, and those of a row
- * (target/gpu/space/moves.h). */
-int64_t wpk_cuda_aligned_box(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                             const struct wpk_cuda_tiles *t, int64_t *row);
-/* The padding of a box's rows, and the rounds in which a warp reads it then
- * (target/gpu/space/moves.h); its bytes are those of a step. */
-int64_t wpk_cuda_padded_box(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                            const struct wpk_cuda_tiles *t, int64_t *rounds, int64_t *bytes);
 /* Words that a thread reads of a staged operand at a time: neighbouring terms, or the neighbours
  * of a piece. */
 int64_t wpk_cuda_width(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
@@ -129,5 +125,9 @@ const struct wpk_cuda_kept *wpk_cuda_kept_of(const struct wpk_variant *variant);
 /* The genes before those that are guessed, of what its blocks may transform, too. */
 void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
                          int group, struct wpk_cuda_tiles *out);
+/* The next choices of so many genes, in the order of numbers; false after the last ones, when all
+ * have their first choice again. */
+bool wpk_cuda_advance(const struct wpk_variant *variant, int first, int count,
+                      struct wpk_candidate *candidate);
 
 #endif

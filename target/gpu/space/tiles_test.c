@@ -16,16 +16,17 @@
     "Y[i,j] = sum(k:64) A[i,k] * B[k,j]\n"
 
 /* Axes i, j, k of a contraction; operand 0 has rows of terms, operand 1 rows along j. */
-static const struct wpk_cuda_group product = {.i = 0,
-                                              .j = 1,
-                                              .k = 2,
-                                              .sum = 1,
-                                              .copy_count = 2,
-                                              .along = {2, 1},
-                                              .tiled = {0, 1},
-                                              .is_move = {true, true},
-                                              .before_copy = 0,
-                                              .before_along = 0};
+static const struct wpk_cuda_group product = {
+    .kind = WPK_CUDA_JOINED,
+    .i = 0,
+    .j = 1,
+    .k = 2,
+    .sum = 1,
+    .operand_count = 2,
+    .operand = {{.along = 2, .tiled = 0, .is_move = true},
+                {.along = 1, .tiled = 1, .is_move = true}},
+    .before_copy = 0,
+    .before_along = 0};
 
 static void few_neighbours_are_no_vector(void **state)
 {
@@ -37,6 +38,24 @@ static void few_neighbours_are_no_vector(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_int_equal(wpk_cuda_vector(cases[i].extent, cases[i].threads), cases[i].vector);
     }
+}
+
+static void advancing_counts_through_all_choices(void **state)
+{
+    (void)state;
+    struct wpk_space space;
+    wpk_cuda_space_derive(PRODUCT, false, &space);
+    const struct wpk_variant *variant = &space.variants[0];
+    int all = variant->genes[1].choice_count * variant->genes[2].choice_count, count = 1;
+    struct wpk_candidate c = {.gene_count = variant->gene_count};
+    while (wpk_cuda_advance(variant, 1, 2, &c)) {
+        count++;
+    }
+    assert_int_equal(count, all);
+    for (int i = 0; i < c.gene_count; i++) {
+        assert_int_equal(c.gene[i], 0);
+    }
+    wpk_space_fini(&space);
 }
 
 static void at_most_1024_products_are_written_out(void **state)
@@ -81,12 +100,12 @@ static void only_moves_may_be_asynchronous(void **state)
     (void)state;
     struct wpk_cuda_group group = product;
     assert_true(wpk_cuda_may_be_async(&group));
-    group.is_move[0] = false;
+    group.operand[0].is_move = false;
     assert_true(wpk_cuda_may_be_async(&group));
-    group.is_move[1] = false;
+    group.operand[1].is_move = false;
     assert_false(wpk_cuda_may_be_async(&group));
-    group.is_move[1] = true;
-    group.copy_count = 1; /* what lies behind the last operand is none */
+    group.operand[1].is_move = true;
+    group.operand_count = 1; /* what lies behind the last operand is none */
     assert_false(wpk_cuda_may_be_async(&group));
 }
 
@@ -120,7 +139,7 @@ static void planes_are_spaced_so_that_their_lanes_meet_no_bank_twice(void **stat
 {
     (void)state;
     struct wpk_cuda_group group = product;
-    group.planes[0] = group.planes[1] = true;
+    group.operand[0].planes = group.operand[1].planes = true;
     for (int64_t threads = 4; threads <= 16; threads *= 2) {
         for (int64_t block = threads; block <= 64; block *= 2) {
             const struct wpk_cuda_tiles t = {.block = {1, block},
@@ -154,7 +173,7 @@ static void a_plane_alone_needs_no_spacing(void **state)
                                .unrolled = 1,
                                .piece = {1, 1},
                                .together = 4};
-    group.planes[1] = true;
+    group.operand[1].planes = true;
     assert_true(wpk_cuda_spacing(&group, &t, 1) > 0); /* 4 + spacing - 64 */
     t.together = 1;
     assert_int_equal(wpk_cuda_spacing(&group, &t, 1), 0);
@@ -162,9 +181,9 @@ static void a_plane_alone_needs_no_spacing(void **state)
     t.box = true;
     assert_int_equal(wpk_cuda_spacing(&group, &t, 1), 0);
     t.box = false;
-    group.planes[1] = false;
+    group.operand[1].planes = false;
     assert_int_equal(wpk_cuda_spacing(&group, &t, 1), 0);
-    group.planes[1] = true;
+    group.operand[1].planes = true;
     t.block[1] = 64; /* 32 threads: a warp has one plane */
     assert_int_equal(wpk_cuda_spacing(&group, &t, 1), 0);
 }
@@ -241,7 +260,7 @@ static void padding_belongs_to_staged_rows_of_terms_alone(void **state)
     struct wpk_cuda_tiles t;
     wpk_cuda_space_derive(PRODUCT, false, &space);
     const struct wpk_cuda_group *group = &wpk_cuda_kept_of(&space.variants[0])->groups.group[0];
-    int a = group->along[0] == group->k ? 0 : 1; /* the operand made of A */
+    int a = group->operand[0].along == group->k ? 0 : 1; /* the operand made of A */
     struct wpk_candidate c =
         wpk_cuda_space_candidate(&space, 0, "Y.padding.A_t=4 Y.stage.A_t=no Y.stage.B_t=shared");
     wpk_cuda_tiles_read(&space.variants[0], &c, 0, &t);
@@ -360,6 +379,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_neighbours_are_no_vector),
+        cmocka_unit_test(advancing_counts_through_all_choices),
         cmocka_unit_test(at_most_1024_products_are_written_out),
         cmocka_unit_test(rows_of_terms_are_those_of_a_staged_operand),
         cmocka_unit_test(what_is_transformed_in_a_block_is_no_copy),

@@ -47,7 +47,7 @@ int wpk_cuda_transform_operand(const struct wpk_program *program, int s);
  * tiles of the last stage. Before them: what is transformed lies in shared memory in the place of
  * the operand's copy, for the terms of a step. */
 
-/* Fill what the groups' contractions may have in their blocks: `behind`, `before`, `whole`. */
+/* Make groups of products whose blocks may compute transforms joined ones. */
 void wpk_cuda_find_joins(const struct wpk_program *program, struct wpk_cuda_groups *all);
 
 /* Find the elements of each axis of the root of transforms behind `group` that a block has for a

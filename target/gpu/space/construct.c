@@ -1,105 +1,130 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "search/space_kind.h"
+/* The genes of a variant are in groups, whose rules and ranks do not depend on one another. A group
+ * has few genes: its candidates are repaired and constructed by asking which of them are legal. The
+ * first choice of every gene together is a legal candidate. The gene of the back end is in no
+ * group: rules may ask for it, ranks do not. */
+#include "target/gpu/space/space.h"
 
 #include "search/genes.h"
+#include "target/gpu/space/template.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define TRIES_MAX 64
-#define SPLITS_MAX 8         /* of a part */
+#define SPLITS_MAX 8         /* of a group */
 #define KEPT_MAX 128         /* algorithms, layouts and splits, of constructed candidates */
 #define LOOKED_AT_MAX 600000 /* candidates, of each variant, before the best are taken */
 #define BACK_END_AT 7        /* constructed candidates before one of another back end */
 
-bool wpk_space_kind_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate,
-                             const char **why)
+static int group_count(const struct wpk_space *space, int variant)
 {
-    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
-    int parts = kind->part_count(&space->variants[candidate->variant]);
+    return wpk_cuda_kept_of(&space->variants[variant])->groups.count;
+}
+
+bool wpk_cuda_are_legal(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                        const char **why)
+{
     bool legal = true;
-    for (int p = 0; p < parts && legal; p++) {
-        legal = kind->legal(space, candidate, p, why);
+    for (int g = 0; g < group_count(space, candidate->variant) && legal; g++) {
+        legal = wpk_cuda_is_legal(space, candidate, g, why);
     }
     return legal;
 }
 
-double wpk_space_kind_bound(const struct wpk_space *space, const struct wpk_candidate *candidate)
+wpk_err wpk_cuda_bound_all(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                           double *seconds)
 {
-    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
-    int parts = kind->part_count(&space->variants[candidate->variant]);
-    double seconds = 0;
-    for (int p = 0; p < parts; p++) {
-        seconds += kind->bound(space, candidate, p);
+    *seconds = 0;
+    for (int g = 0; g < group_count(space, candidate->variant); g++) {
+        *seconds += wpk_cuda_bound(space, candidate, g);
     }
-    return seconds;
+    return WPK_OK;
 }
 
-/* True if the part is legal as it is, or else with its last genes guessed; the guess is then
- * kept. */
-static bool is_legal_guessed(const struct wpk_space *space, int part,
-                             struct wpk_candidate *candidate)
+int wpk_cuda_guess_genes(const struct wpk_space *space, int number, struct wpk_candidate *candidate)
 {
-    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
-    if (kind->legal(space, candidate, part, NULL)) {
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
+    const struct wpk_cuda_group *group = &kept->groups.group[number];
+    const struct wpk_cuda_guessed_genes *genes = &kept->guessed[number];
+    struct wpk_cuda_tiles t = {0};
+    if (genes->count == 0) {
+        return 0;
+    }
+    wpk_cuda_tiles_read(variant, candidate, number, &t);
+    wpk_cuda_guess(&variant->program.stages[group->root], group, &t);
+    for (int i = 0; i < 2; i++) {
+        wpk_genes_set(variant, genes->padding[i], t.padding[i], candidate);
+        wpk_genes_set(variant, genes->virtual_threads[i], t.virtual_threads[i], candidate);
+    }
+    wpk_genes_set(variant, genes->unroll, t.unrolled, candidate);
+    wpk_genes_set(variant, genes->copies, t.async, candidate);
+    return genes->count;
+}
+
+/* True if the group is legal as it is, or else with its last genes guessed; the guess is then
+ * kept. */
+static bool is_legal_guessed(const struct wpk_space *space, int g, struct wpk_candidate *candidate)
+{
+    if (wpk_cuda_is_legal(space, candidate, g, NULL)) {
         return true;
     }
     struct wpk_candidate attempt = *candidate;
-    bool legal = kind->guess(space, part, &attempt) > 0 && kind->legal(space, &attempt, part, NULL);
+    bool legal =
+        wpk_cuda_guess_genes(space, g, &attempt) > 0 && wpk_cuda_is_legal(space, &attempt, g, NULL);
     *candidate = legal ? attempt : *candidate;
     return legal;
 }
 
-static bool repair_part(const struct wpk_space *space, struct wpk_rng *rng, int part,
-                        struct wpk_candidate *candidate)
+static bool repair_group(const struct wpk_space *space, struct wpk_rng *rng, int g,
+                         struct wpk_candidate *candidate)
 {
-    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
     const struct wpk_variant *variant = &space->variants[candidate->variant];
-    struct wpk_candidate unused = *candidate;
-    int first, count, guessed = kind->guess(space, part, &unused);
-    kind->part(variant, part, &first, &count);
-    bool legal = is_legal_guessed(space, part, candidate);
+    const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
+    int first = kept->first[g], count = kept->first[g + 1] - first;
+    int drawn = count - kept->guessed[g].count;
+    bool legal = is_legal_guessed(space, g, candidate);
     for (int i = 0; i < TRIES_MAX && !legal; i++) {
-        int gene = first + (int)wpk_rng_below(rng, (uint64_t)(count - guessed));
+        int gene = first + (int)wpk_rng_below(rng, (uint64_t)drawn);
         candidate->gene[gene] =
             (uint8_t)wpk_rng_below(rng, (uint64_t)variant->genes[gene].choice_count);
-        legal = is_legal_guessed(space, part, candidate);
+        legal = is_legal_guessed(space, g, candidate);
     }
     if (!legal) {
         memset(&candidate->gene[first], 0, (size_t)count);
     }
-    return kind->legal(space, candidate, part, NULL);
+    return wpk_cuda_is_legal(space, candidate, g, NULL);
 }
 
-static bool repair_parts(const struct wpk_space *space, struct wpk_rng *rng,
-                         struct wpk_candidate *candidate)
+static bool repair_groups(const struct wpk_space *space, struct wpk_rng *rng,
+                          struct wpk_candidate *candidate)
 {
-    int parts = wpk_space_kind_of(space)->part_count(&space->variants[candidate->variant]);
     bool legal = true;
-    for (int p = 0; p < parts; p++) {
-        legal = repair_part(space, rng, p, candidate) && legal;
+    for (int g = 0; g < group_count(space, candidate->variant); g++) {
+        legal = repair_group(space, rng, g, candidate) && legal;
     }
     return legal;
 }
 
-wpk_err wpk_space_kind_repair(const struct wpk_space *space, struct wpk_rng *rng,
-                              struct wpk_candidate *candidate)
+wpk_err wpk_cuda_repair(const struct wpk_space *space, struct wpk_rng *rng,
+                        struct wpk_candidate *candidate)
 {
     const struct wpk_structure *structure = space->variants[candidate->variant].plan;
     struct wpk_candidate given = *candidate;
-    bool legal = repair_parts(space, rng, candidate);
+    bool legal = repair_groups(space, rng, candidate);
     if (!legal && structure->by >= 0 && given.gene[structure->by] > 0) {
         *candidate = given;
         candidate->gene[structure->by] = 0;
-        legal = repair_parts(space, rng, candidate);
+        legal = repair_groups(space, rng, candidate);
     }
     return legal ? WPK_OK : WPK_EEXHAUSTED;
 }
 
 /* ---- construction
  *
- * Each part's decisions are ranked alone. The first candidate has the best of each part; each
- * further one has the next best of one part. The best candidates of each algorithm and of each
+ * Each group's decisions are ranked alone. The first candidate has the best of each group; each
+ * further one has the next best of one group. The best candidates of each algorithm and of each
  * split have places whatever their ranks: ranks compare the sizes of one algorithm better than
  * algorithms, and know little of what blocks wait for one another. */
 
@@ -144,7 +169,7 @@ static void insert(struct ranking *r, struct ranked *one)
         return;
     }
     one->settled = one->candidate;
-    wpk_space_kind_of(r->space)->settle(r->space, &one->settled);
+    wpk_cuda_settle(r->space, &one->settled);
     if (!drop_same(r, at, one)) {
         return;
     }
@@ -155,25 +180,19 @@ static void insert(struct ranking *r, struct ranked *one)
     r->list[at] = *one;
 }
 
-/* The next decisions of a part in the order of numbers; false after the last ones. */
-static bool advance(const struct wpk_variant *variant, int first, int count,
-                    struct wpk_candidate *candidate)
+/* The blocks that share the terms of the group's reduction. 1: none do */
+static int64_t split_of(const struct wpk_space *space, const struct wpk_candidate *candidate, int g)
 {
-    for (int i = first; i < first + count; i++) {
-        if (++candidate->gene[i] < variant->genes[i].choice_count) {
-            return true;
-        }
-        candidate->gene[i] = 0;
-    }
-    return false;
+    struct wpk_cuda_tiles t;
+    wpk_cuda_tiles_read(&space->variants[candidate->variant], candidate, g, &t);
+    return t.parts;
 }
 
-static void rank(struct ranking *r, int part, struct ranked *one)
+static void rank(struct ranking *r, int g, struct ranked *one)
 {
-    const struct wpk_space_kind *kind = wpk_space_kind_of(r->space);
-    if (kind->legal(r->space, &one->candidate, part, NULL)) {
-        one->seconds = kind->bound(r->space, &one->candidate, part);
-        one->split = kind->split(r->space, &one->candidate, part);
+    if (wpk_cuda_is_legal(r->space, &one->candidate, g, NULL)) {
+        one->seconds = wpk_cuda_bound(r->space, &one->candidate, g);
+        one->split = split_of(r->space, &one->candidate, g);
         insert(r, one);
         int i = 0;
         while (i < r->split_count && r->split[i].split != one->split) {
@@ -186,9 +205,9 @@ static void rank(struct ranking *r, int part, struct ranked *one)
     }
 }
 
-/* Beside each of the list: every value of each of the part's last genes, which were guessed.
+/* Beside each of the list: every value of each of the group's last genes, which were guessed.
  *   shape  scratch [max] */
-static void rank_guessed(struct ranking *r, int part, int first, int genes, struct ranked *scratch)
+static void rank_guessed(struct ranking *r, int g, int first, int genes, struct ranked *scratch)
 {
     int found = r->count;
     memcpy(scratch, r->list, (size_t)found * sizeof(*scratch));
@@ -199,44 +218,43 @@ static void rank_guessed(struct ranking *r, int part, int first, int genes, stru
         for (int choice = 0; choice < choices; choice++) {
             struct ranked one = *base;
             one.candidate.gene[gene] = (uint8_t)choice;
-            rank(r, part, &one);
+            rank(r, g, &one);
         }
     }
 }
 
-/* The part's best decisions, in candidates whose other genes are those of `base`.
+/* The group's best decisions, in candidates whose other genes are those of `base`.
  *   shape  scratch [r->max] */
-static void rank_part(struct ranking *r, int part, const struct wpk_candidate *base,
-                      struct ranked *scratch)
+static void rank_group(struct ranking *r, int g, const struct wpk_candidate *base,
+                       struct ranked *scratch)
 {
-    const struct wpk_space_kind *kind = wpk_space_kind_of(r->space);
     const struct wpk_variant *variant = &r->space->variants[base->variant];
+    const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
     struct ranked one = {.candidate = *base};
-    int first, genes, looked_at = 0, guessed = kind->guess(r->space, part, &one.candidate);
-    kind->part(variant, part, &first, &genes);
-    int skipped = 0;
+    int first = kept->first[g], looked_at = 0,
+        guessed = wpk_cuda_guess_genes(r->space, g, &one.candidate);
+    int ranked = kept->first[g + 1] - first - guessed, skipped = 0;
     r->count = r->split_count = 0;
     do {
-        skipped = kind->skip(r->space, &one.candidate, part);
+        skipped = wpk_cuda_skip(r->space, &one.candidate, g);
         if (skipped == 0) {
-            (void)kind->guess(r->space, part, &one.candidate);
-            rank(r, part, &one);
+            (void)wpk_cuda_guess_genes(r->space, g, &one.candidate);
+            rank(r, g, &one);
             looked_at++;
         }
     } while (looked_at < LOOKED_AT_MAX &&
-             advance(variant, first + skipped, genes - guessed - skipped, &one.candidate));
-    rank_guessed(r, part, first + genes - guessed, guessed, scratch);
+             wpk_cuda_advance(variant, first + skipped, ranked - skipped, &one.candidate));
+    rank_guessed(r, g, first + ranked, guessed, scratch);
 }
 
-/* The best decisions of all parts, beside the genes of `best`; false: some part has none.
+/* The best decisions of all groups, beside the genes of `best`; false: some group has none.
  *   shape  scratch [2] */
 static bool find_best(const struct wpk_space *space, struct ranked *scratch, struct ranked *best)
 {
-    int parts = wpk_space_kind_of(space)->part_count(&space->variants[best->candidate.variant]);
     struct ranking r = {.space = space, .list = scratch, .max = 1};
     bool found = true;
-    for (int p = 0; p < parts && found; p++) {
-        rank_part(&r, p, &best->candidate, scratch + 1);
+    for (int g = 0; g < group_count(space, best->candidate.variant) && found; g++) {
+        rank_group(&r, g, &best->candidate, scratch + 1);
         found = r.count > 0;
         best->candidate = found ? scratch[0].candidate : best->candidate;
     }
@@ -276,18 +294,16 @@ struct kept {
     int count;
 };
 
-/* Set the seconds and the split of the whole candidate: the most blocks of its parts that share
+/* Set the seconds and the split of the whole candidate: the most blocks of its groups that share
  * terms. */
 static void measure(const struct wpk_space *space, struct ranked *one)
 {
-    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
-    int parts = kind->part_count(&space->variants[one->candidate.variant]);
-    one->seconds = wpk_space_kind_bound(space, &one->candidate);
+    (void)wpk_cuda_bound_all(space, &one->candidate, &one->seconds);
     one->settled = one->candidate;
-    kind->settle(space, &one->settled);
+    wpk_cuda_settle(space, &one->settled);
     one->split = 1;
-    for (int p = 0; p < parts; p++) {
-        int64_t split = kind->split(space, &one->settled, p);
+    for (int g = 0; g < group_count(space, one->candidate.variant); g++) {
+        int64_t split = split_of(space, &one->settled, g);
         one->split = split > one->split ? split : one->split;
     }
 }
@@ -298,16 +314,15 @@ static void rank_variant(struct ranking *r, int v, struct ranked *scratch, struc
 {
     const struct wpk_space *space = r->space;
     const struct wpk_variant *variant = &space->variants[v];
-    int parts = wpk_space_kind_of(space)->part_count(variant);
     struct ranked best = {.candidate = {.variant = v, .gene_count = variant->gene_count}};
-    struct ranking part = {.space = space, .list = scratch, .max = r->max};
+    struct ranking group = {.space = space, .list = scratch, .max = r->max};
     (void)find_best(space, scratch, &best);
-    for (int p = 0; p < parts; p++) {
-        rank_part(&part, p, &best.candidate, scratch + r->max);
-        for (int i = 0; i < part.count + part.split_count; i++) {
-            struct ranked *one = i < part.count ? &scratch[i] : &part.split[i - part.count];
+    for (int g = 0; g < group_count(space, v); g++) {
+        rank_group(&group, g, &best.candidate, scratch + r->max);
+        for (int i = 0; i < group.count + group.split_count; i++) {
+            struct ranked *one = i < group.count ? &scratch[i] : &group.split[i - group.count];
             measure(space, one);
-            if (i < part.count && (i > 0 || p == 0)) {
+            if (i < group.count && (i > 0 || g == 0)) {
                 insert(r, one);
             }
             int same = find_like(space, kept->best, kept->count, one, true);
@@ -357,8 +372,8 @@ static void place_back_ends(struct ranking *r, int others, struct ranked *scratc
     }
 }
 
-wpk_err wpk_space_kind_construct(const struct wpk_space *space, struct wpk_candidate *out, int max,
-                                 int *filled)
+wpk_err wpk_cuda_construct(const struct wpk_space *space, struct wpk_candidate *out, int max,
+                           int *filled)
 {
     struct ranked *list = calloc(3 * (size_t)max + 3, sizeof(*list)), *scratch = list + max + 1;
     struct kept *kept = calloc(1, sizeof(*kept));
