@@ -24,18 +24,41 @@ from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 FOLDER = sys.argv[1]
 WORDS = ["--candidates", "1", "--data", os.path.join(FOLDER, "history")]
 WAIT_S = 200
+RNG = np.random.default_rng(46)
+
+
+def many(at, to):
+    """Many small nodes, which one kernel computes: a plan is faster for sure."""
+    nodes = []
+    for i in range(12):
+        nodes.append(helper.make_node("Mul", [at, "f"], ["m%d" % i]))
+        nodes.append(helper.make_node("Tanh" if i % 2 else "Relu", ["m%d" % i], [to if i == 11 else "t%d" % i]))
+        at = "t%d" % i
+    return nodes
 
 
 def model(factor, extent="n"):
-    """Many small nodes, which one kernel computes: a plan is faster for sure."""
-    nodes, at = [], "x"
-    for i in range(12):
-        nodes.append(helper.make_node("Mul", [at, "f"], ["m%d" % i]))
-        nodes.append(helper.make_node("Tanh" if i % 2 else "Relu", ["m%d" % i], ["y" if i == 11 else "t%d" % i]))
-        at = "t%d" % i
-    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [extent, 64])],
+    graph = helper.make_graph(many("x", "y"), "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [extent, 64])],
                               [helper.make_tensor_value_info("y", TensorProto.FLOAT, [extent, 64])],
                               [numpy_helper.from_array(np.float32(factor), "f")])
+    return serialize(graph)
+
+
+def shaped():
+    """A model whose result has a shape that is computed from the elements of `s`; those of `i` are data."""
+    nodes = [helper.make_node("Abs", ["s"], ["a"]), helper.make_node("Concat", ["a", "rest"], ["shape"], axis=0),
+             helper.make_node("Gather", ["x", "i"], ["g"]), helper.make_node("Reshape", ["g", "shape"], ["r"])]
+    graph = helper.make_graph(nodes + many("r", "y"), "g",
+                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 64]),
+                               helper.make_tensor_value_info("s", TensorProto.INT64, [1]),
+                               helper.make_tensor_value_info("i", TensorProto.INT64, [4])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None, None])],
+                              [numpy_helper.from_array(np.float32(1.25), "f"),
+                               numpy_helper.from_array(np.array([-1]), "rest")])
+    return serialize(graph)
+
+
+def serialize(graph):
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     made.ir_version = 9
     onnx.checker.check_model(made)
@@ -48,10 +71,10 @@ def session(made):
     return ort.InferenceSession(made, options)
 
 
-def said(where, call):
-    """Call a session until it has tried its plan: the text that says what came of it."""
+def said(where, call, count=1):
+    """Call a session until it has tried so many plans: the text that says what came of one."""
     end = time.monotonic() + WAIT_S
-    while not glob.glob(where + "/*.said") and time.monotonic() < end:
+    while len(glob.glob(where + "/*.said")) < count and time.monotonic() < end:
         assert not glob.glob(where + "/*.failed"), open(glob.glob(where + "/*.failed")[0], encoding="utf-8").read()
         call()
         time.sleep(0.02)
@@ -68,8 +91,9 @@ def wanted(where, count):
     return found
 
 
-def check(ours, plain, x):
-    found, wanted = ours.run(None, {"x": x})[0], plain.run(None, {"x": x})[0]
+def check(ours, plain, x, **more):
+    found, wanted = ours.run(None, {"x": x, **more})[0], plain.run(None, {"x": x, **more})[0]
+    assert found.shape == wanted.shape, (found.shape, wanted.shape)
     assert np.allclose(found, wanted, atol=1e-5), np.abs(found - wanted).max()
 
 
@@ -131,6 +155,21 @@ def main():
     ours = session(model(1.25, 5))
     assert said(now, lambda: check(ours, plain, x)).startswith("serves")
     check(ours, plain, x)
+    ep.uninstall()
+
+    # Elements that decide on a shape are part of the key, others are not; what a plan for them serves is right for all.
+    values = os.path.join(FOLDER, "values")
+    alone = session(shaped())
+    assert ep.install(tune="background", plans=values, words=WORDS)
+    ours = session(shaped())
+    for extent in (8, -8, 16):
+        s = np.array([extent])
+        said(values, lambda s=s: check(ours, alone, x, s=s, i=RNG.integers(0, 5, 4)), {8: 1, -8: 2, 16: 3}[extent])
+        for _ in range(5):
+            check(ours, alone, x, s=s, i=RNG.integers(0, 5, 4))
+    texts = [open(path, encoding="utf-8").read() for path in glob.glob(values + "/*.said")]
+    assert all(text.startswith("serves") for text in texts), texts
+    assert len(wanted(values, 3)) == 3 and open(wanted(values, 3)[0], encoding="utf-8").read().count(":") == 2
     ep.uninstall()
 
     # A folder that cannot be used: sessions run without plans.

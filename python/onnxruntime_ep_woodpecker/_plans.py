@@ -2,7 +2,8 @@
 """Plans of models that sessions of the provider use, in a folder:
 
     KEY.model           the model's path; KEY.onnx is beside it where a session got bytes
-    KEY-SHAPES.want     shapes that a session was called with and had no plan for, "NAME=EXTENT,..." a line
+    KEY-SHAPES.want     shapes that a session was called with and had no plan for, "NAME=EXTENT,..." a line, and
+                        "NAME=EXTENT,...:TYPE:ELEMENT,..." for an input that decides on shapes by its elements
     KEY-SHAPES.wpk      the plan for them
     KEY-SHAPES.said     what a session made of it: whether it serves, and both times
     KEY-SHAPES.failed   why there is none
@@ -15,6 +16,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -103,6 +105,25 @@ def _free_inputs(model):
     return {value.name for value in session.get_inputs() if any(not isinstance(dim, int) for dim in value.shape)}
 
 
+def _fixing(model, want, where):
+    """The options of wpkctl that fix a model's inputs; arrays are written into the folder `where`."""
+    free, words = _free_inputs(model), []
+    for index, line in enumerate(want.splitlines()):
+        name, _, rest = line.rpartition("=")
+        extents, *elements = rest.split(":")
+        if elements:
+            import numpy
+
+            shape = [int(extent) for extent in extents.split(",") if extent]
+            array = numpy.array([int(element) for element in elements[1].split(",") if element], elements[0])
+            path = os.path.join(where, "%d.npy" % index)
+            numpy.save(path, array.reshape(shape))
+            words += ["--bind", "%s=%s" % (name, path)]
+        elif name in free:
+            words += ["--shape", line]
+    return words
+
+
 def tune(stem, words=()):
     """Make the plan that is wanted, by wpkctl at the lowest priority.
 
@@ -121,13 +142,11 @@ def tune(stem, words=()):
         return False  # another process is at it
     try:
         model = _read(os.path.join(os.path.dirname(stem), os.path.basename(stem).split("-")[0] + ".model"))
-        free, shapes = _free_inputs(model), []
-        for line in _read(stem + ".want").splitlines():
-            if line.rpartition("=")[0] in free:
-                shapes += ["--shape", line]
         part = stem + ".part.wpk"
-        told = subprocess.run(["nice", "-n", "19", program, "tune", model, "-o", part, "-q", *shapes, *words],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
+        with tempfile.TemporaryDirectory() as arrays:
+            fixing = _fixing(model, _read(stem + ".want"), arrays)
+            told = subprocess.run(["nice", "-n", "19", program, "tune", model, "-o", part, "-q", *fixing, *words],
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
         if told.returncode != 0:
             _write(stem + ".failed", told.stderr.encode())
             return False
@@ -151,7 +170,10 @@ def serve_now(session, where, key, words, seconds=30):
         if value.type not in types or any(not isinstance(dim, int) for dim in value.shape):
             return
         feeds[value.name] = numpy.zeros(value.shape, types[value.type])
-    session.run(None, feeds)
+    try:
+        session.run(None, feeds)
+    except Exception:  # onnxruntime's own classes; zeros are no shape that this model takes
+        return
     end = time.monotonic() + seconds
     while not glob.glob(os.path.join(where, key + "-*.want")) and time.monotonic() < end:
         time.sleep(0.01)

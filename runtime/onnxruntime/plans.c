@@ -15,9 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ENDS_MAX 64  /* inputs, or outputs, of a group with plans */
-#define KEYS_MAX 256 /* sets of shapes that are remembered */
-#define POLL_S 1     /* for files of plans that are wanted */
+#define ENDS_MAX 64   /* inputs, or outputs, of a group with plans */
+#define KEYS_MAX 256  /* sets of shapes that are remembered */
+#define VALUES_MAX 64 /* elements of an input that are part of a key */
+#define POLL_S 1      /* for files of plans that are wanted */
 #define WANT_MODE 0644
 #define TURNS 9                   /* of plan and twin */
 #define TRY_NS (WPK_NS_PER_S / 2) /* for all of them, once each has had MIN_TURNS */
@@ -39,7 +40,7 @@ struct end {
 /* A set of shapes. */
 struct entry {
     struct entry *next;
-    char *shapes; /* owned: "x=1,3;m=4;" */
+    char *shapes; /* owned; see print_key() */
     _Atomic enum state state;
     struct wpk_model *model;
     struct wpk_model_context *idle; /* NULL: a call has it */
@@ -53,7 +54,8 @@ struct wpk_plans {
     struct wpk_plans_options options; /* texts are owned */
     size_t input_count, output_count;
     const char *const *input_names, *const *output_names; /* the twin's */
-    pthread_mutex_t lock;                                 /* of what follows */
+    bool decides[ENDS_MAX]; /* by input: plans have its elements as constants */
+    pthread_mutex_t lock;   /* of what follows */
     pthread_cond_t changed;
     pthread_t thread;
     bool has_thread, ends;
@@ -118,6 +120,37 @@ static bool read_inputs(const struct wpk_plans *plans, struct ort_kernel_context
         }
     }
     return true;
+}
+
+/* Print an input's elements after its extents: ":i8:3,-1", with NumPy's name of their type. Floats
+ * decide on shapes nowhere, and many integers are data. */
+static void print_values(const struct end *end, struct wpk_buf *out)
+{
+    bool is_wide = is_of(end->element, WPK_I64);
+    size_t count = end->size / (is_wide ? sizeof(int64_t) : sizeof(int32_t));
+    if (count > VALUES_MAX || (!is_wide && !is_of(end->element, WPK_I32))) {
+        return;
+    }
+    wpk_buf_append_text(out, is_wide ? ":i8:" : ":i4:");
+    for (size_t i = 0; i < count; i++) {
+        int64_t value = is_wide ? ((const int64_t *)end->data)[i] : ((const int32_t *)end->data)[i];
+        wpk_buf_printf(out, "%s%" PRId64, i > 0 ? "," : "", value);
+    }
+}
+
+/* Print what a plan is for, a line for each input: "x=1,3". */
+static void print_key(const struct wpk_plans *plans, const struct end *inputs, struct wpk_buf *out)
+{
+    for (size_t i = 0; i < plans->input_count; i++) {
+        wpk_buf_printf(out, "%s=", plans->input_names[i]);
+        for (size_t d = 0; d < inputs[i].rank; d++) {
+            wpk_buf_printf(out, "%s%" PRId64, d > 0 ? "," : "", inputs[i].extent[d]);
+        }
+        if (plans->decides[i]) {
+            print_values(&inputs[i], out);
+        }
+        wpk_buf_append_text(out, "\n");
+    }
 }
 
 /* ---- files */
@@ -457,13 +490,7 @@ static struct wpk_model_context *take(struct wpk_plans *plans, const struct end 
 {
     struct wpk_model_context *context = NULL;
     struct wpk_buf shapes = {0};
-    for (size_t i = 0; i < plans->input_count; i++) {
-        wpk_buf_printf(&shapes, "%s=", plans->input_names[i]);
-        for (size_t d = 0; d < inputs[i].rank; d++) {
-            wpk_buf_printf(&shapes, "%s%" PRId64, d > 0 ? "," : "", inputs[i].extent[d]);
-        }
-        wpk_buf_append_text(&shapes, "\n");
-    }
+    print_key(plans, inputs, &shapes);
     pthread_mutex_lock(&plans->lock);
     struct entry *entry =
         wpk_buf_status(&shapes) == WPK_OK ? find_entry(plans, wpk_buf_text(&shapes)) : NULL;
@@ -533,7 +560,8 @@ done:
 
 /* ---- life */
 
-struct wpk_plans *wpk_plans_new(const struct wpk_ort *ort, const struct wpk_twin *twin,
+struct wpk_plans *wpk_plans_new(const struct wpk_ort *ort, const struct ort_graph *graph,
+                                const struct wpk_twin *twin,
                                 const struct wpk_plans_options *options)
 {
     struct wpk_plans *plans = calloc(1, sizeof(*plans));
@@ -552,6 +580,13 @@ struct wpk_plans *wpk_plans_new(const struct wpk_ort *ort, const struct wpk_twin
     pthread_cond_init(&plans->changed, NULL);
     if (plans->options.folder == NULL || plans->options.model == NULL ||
         plans->input_count > ENDS_MAX || plans->output_count > ENDS_MAX) {
+        wpk_plans_free(plans);
+        return NULL;
+    }
+    struct ort_status *status =
+        wpk_shape_inputs_find(ort, graph, plans->input_names, plans->input_count, plans->decides);
+    if (status != NULL) {
+        ort->ReleaseStatus(status);
         wpk_plans_free(plans);
         return NULL;
     }
