@@ -65,10 +65,10 @@ def serialize(graph):
     return made.SerializeToString()
 
 
-def session(made):
+def session(made, **more):
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
-    return ort.InferenceSession(made, options)
+    return ort.InferenceSession(made, options, **more)
 
 
 def said(where, call, count=1):
@@ -97,6 +97,17 @@ def check(ours, plain, x, **more):
     assert np.allclose(found, wanted, atol=1e-5), np.abs(found - wanted).max()
 
 
+def together(calls):
+    """Make each call 50 times, in a thread of its own."""
+    done = []
+    threads = [threading.Thread(target=lambda call=call: done.append([call() for _ in range(50)])) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(done) == len(threads), "a thread has failed"
+
+
 def main():
     x, made = np.linspace(-2, 2, 320, dtype=np.float32).reshape(5, 64), model(1.25)
     plain, other = session(made), session(model(0.5))
@@ -108,13 +119,7 @@ def main():
     assert said(where, lambda: check(ours, plain, x)).startswith("serves"), said(where, None)
     check(ours, plain, x)
     check(ours, plain, x[:3])  # other shapes are noted
-    done = []
-    threads = [threading.Thread(target=lambda: done.append([check(ours, plain, x) for _ in range(50)])) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(done) == len(threads), "a thread has failed"
+    together([lambda: check(ours, plain, x)] * 4)
     check(ours, plain, np.full_like(x, np.nan)[:0])
     plan, = glob.glob(where + "/*.wpk")
     ep.uninstall()
@@ -155,6 +160,28 @@ def main():
     ours = session(model(1.25, 5))
     assert said(now, lambda: check(ours, plain, x)).startswith("serves")
     check(ours, plain, x)
+    ep.uninstall()
+
+    # A plan that has to go for another one is opened and tried again once it is called; the file is then written again.
+    room = os.path.join(FOLDER, "room")
+    assert ep.install(tune="background", plans=room, words=WORDS)
+    for limit, again in (("0", 1), ("1024", 0)):
+        ours = session(made, providers=[(ep.get_ep_name(), {"plans_mb": limit})])
+        found = []
+        for rows in (5, 3):
+            said(room, lambda rows=rows: check(ours, plain, x[:rows]), len(found) + 1)
+            found += set(glob.glob(room + "/*.said")) - set(found)
+        os.remove(found[0])
+        for _ in range(100 if again == 0 else 0):
+            check(ours, plain, x)
+            time.sleep(0.01)
+        assert len(glob.glob(room + "/*.said")) == 1, "both plans fit"
+        if again:
+            assert said(room, lambda: check(ours, plain, x), 2).startswith("serves")
+        together([lambda rows=rows: check(ours, plain, x[:rows]) for rows in (5, 3, 5, 3)])
+        del ours
+        for path in glob.glob(room + "/*.said"):
+            os.remove(path)
     ep.uninstall()
 
     # Elements that decide on a shape are part of the key, others are not; what a plan for them serves is right for all.

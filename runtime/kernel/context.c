@@ -256,6 +256,16 @@ void wpk_context_limit_scratch(struct wpk_context *context, size_t size_max)
     }
 }
 
+size_t wpk_context_scratch_size(const struct wpk_context *context)
+{
+    size_t size = 0;
+
+    for (int i = 0; i < context->thread_count; i++) {
+        size += context->scratch[i].scratch.size;
+    }
+    return size;
+}
+
 /* ---- calls */
 
 /* Apart from its caller, so that nothing of that one's is in a register across the jump. */

@@ -258,6 +258,7 @@ static wpk_err prepare(const struct wpk_model *model, struct wpk_model_shape *sh
         size += kernel != NULL ? wpk_memory_round(wpk_kernel_fixed_size(kernel)) : 0;
     }
     shape->fixed = wpk_memory_take(size);
+    shape->fixed_size = size;
     if (shape->fixed == NULL) {
         return WPK_ENOMEM;
     }

@@ -26,7 +26,7 @@
 #define DIFFERENCE_MAX 1e-3 /* of the largest element of an output */
 #define FASTER 0.98         /* than the twin: less is a wash */
 
-enum state { WANTED, OPEN, COPIED, SERVES, REFUSED };
+enum state { WANTED, OPEN, COPIED, SERVES, REFUSED, CLOSED };
 
 /* A tensor of a call: shape, and where it lies. */
 struct end {
@@ -44,6 +44,8 @@ struct entry {
     _Atomic enum state state;
     struct wpk_model *model;
     struct wpk_model_context *idle; /* NULL: a call has it */
+    size_t size;                    /* bytes of an open plan */
+    uint64_t used;                  /* the number of the last call */
     struct end inputs[ENDS_MAX];    /* copies, while the plan is tried */
     int of_output[ENDS_MAX];        /* by the plan's: the group's */
 };
@@ -61,6 +63,7 @@ struct wpk_plans {
     bool has_thread, ends;
     struct entry *entries;
     int entry_count;
+    uint64_t calls;
 };
 
 /* ---- tensors */
@@ -409,6 +412,33 @@ static void close_plan(struct entry *entry)
     entry->model = NULL;
 }
 
+/* Close plans that no call uses, the least recently used one first, until those that are open fit
+ * into the limit; `kept` stays. With the lock, but for the closing. */
+static void make_room(struct wpk_plans *plans, const struct entry *kept)
+{
+    for (;;) {
+        size_t size = 0;
+        struct entry *oldest = NULL;
+        for (struct entry *entry = plans->entries; entry != NULL; entry = entry->next) {
+            if (entry->model != NULL && entry->idle != NULL) {
+                entry->size = wpk_model_context_size(entry->idle);
+            }
+            size += entry->model != NULL ? entry->size : 0;
+            if (entry != kept && entry->idle != NULL && entry->state != COPIED &&
+                (oldest == NULL || entry->used < oldest->used)) {
+                oldest = entry;
+            }
+        }
+        if (size <= (size_t)plans->options.size_mb_max << 20 || oldest == NULL) {
+            return;
+        }
+        oldest->state = CLOSED;
+        pthread_mutex_unlock(&plans->lock);
+        close_plan(oldest);
+        pthread_mutex_lock(&plans->lock);
+    }
+}
+
 /* Take an entry a step further. The lock is held at the begin and the end, but not while a plan is
  * opened or tried: until it serves, calls touch the state and the copies alone. */
 static void advance(struct wpk_plans *plans, struct entry *entry)
@@ -428,6 +458,7 @@ static void advance(struct wpk_plans *plans, struct entry *entry)
         close_plan(entry);
     }
     pthread_mutex_lock(&plans->lock);
+    make_room(plans, entry);
 }
 
 static void *watch(void *argument)
@@ -494,7 +525,13 @@ static struct wpk_model_context *take(struct wpk_plans *plans, const struct end 
     pthread_mutex_lock(&plans->lock);
     struct entry *entry =
         wpk_buf_status(&shapes) == WPK_OK ? find_entry(plans, wpk_buf_text(&shapes)) : NULL;
-    if (entry != NULL && entry->state == OPEN) {
+    if (entry != NULL) {
+        entry->used = ++plans->calls;
+    }
+    if (entry != NULL && entry->state == CLOSED) {
+        entry->state = WANTED;
+        pthread_cond_signal(&plans->changed);
+    } else if (entry != NULL && entry->state == OPEN) {
         /* Keep this call's inputs, on which the plan is tried. With the lock. */
         bool whole = true;
         for (size_t i = 0; i < plans->input_count; i++) {

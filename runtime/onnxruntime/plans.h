@@ -2,7 +2,8 @@
 /* Plans that serve calls of a group, one for each set of shapes of the inputs and of elements of
  * those that decide on shapes.
  *
- *      miss ──▶ wanted ──▶ open ──▶ tried ──▶ serves
+ *      miss ──▶ wanted ──▶ open ──▶ tried ──▶ serves ──▶ closed: others needed the memory, and the
+ *                 │          │        │                  next call wants it once more
  *                 │          │        └─────▶ refused: it differs, or the twin is as fast
  *                 │          └──────────────▶ refused: it is of other inputs, or for another CPU
  *                 └ a file KEY.want says the shapes; somebody writes KEY.wpk
@@ -22,6 +23,7 @@ struct wpk_plans_options {
     const char *folder; /* NULL: there are no plans */
     const char *model;  /* the first part of the files' names: stands for the model's bytes */
     int thread_count;   /* of a run; 0: as many as the plan was made for */
+    int size_mb_max;    /* MiB: plans that were used least recently are closed beyond it */
 };
 
 /* Watch for plans of a group.

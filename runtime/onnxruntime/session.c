@@ -9,6 +9,8 @@
 
 #define THREADS_MAX 1024
 #define OPTIMIZE_ALL 99
+#define PLANS_MB 256 /* unless the session says another number */
+#define PLANS_MB_MAX (1 << 20)
 
 struct ep_session {
     struct ort_ep ep; /* first: ONNX Runtime has a pointer to it */
@@ -68,6 +70,9 @@ static struct ort_status *read_own_option(struct ep_session *session, const char
     if (strcmp(name, "graph_optimization_level") == 0) {
         return read_number(session->ort, name, value, OPTIMIZE_ALL, &options->optimization_level);
     }
+    if (strcmp(name, "plans_mb") == 0) {
+        return read_number(session->ort, name, value, PLANS_MB_MAX, &session->plans.size_mb_max);
+    }
     bool is_folder = strcmp(name, "plans") == 0;
     if (is_folder || strcmp(name, "model") == 0) {
         const char **text = is_folder ? &session->plans.folder : &session->plans.model;
@@ -76,7 +81,7 @@ static struct ort_status *read_own_option(struct ep_session *session, const char
     }
     return wpk_ort_fail(session->ort,
                         "%s has no option %s; it has intra_op_num_threads, "
-                        "graph_optimization_level, plans and model",
+                        "graph_optimization_level, plans, plans_mb and model",
                         WPK_EP_NAME, name);
 }
 
@@ -160,6 +165,7 @@ struct ort_status *wpk_session_make(const struct wpk_ort *ort,
     }
     session->ort = ort;
     session->options.optimization_level = OPTIMIZE_ALL;
+    session->plans.size_mb_max = PLANS_MB;
     wpk_arena_init(&session->arena, 0);
     session->ep = (struct ort_ep){.version = WPK_ORT_VERSION,
                                   .GetName = get_name,
