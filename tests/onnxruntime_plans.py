@@ -78,7 +78,9 @@ def said(where, call, count=1):
         assert not glob.glob(where + "/*.failed"), open(glob.glob(where + "/*.failed")[0], encoding="utf-8").read()
         call()
         time.sleep(0.02)
-    with open(glob.glob(where + "/*.said")[0], encoding="utf-8") as file:
+    found = glob.glob(where + "/*.said")
+    assert len(found) >= count, "tried so few plans: %d" % len(found)
+    with open(found[0], encoding="utf-8") as file:
         return file.read()
 
 
@@ -160,6 +162,20 @@ def main():
     ours = session(model(1.25, 5))
     assert said(now, lambda: check(ours, plain, x)).startswith("serves")
     check(ours, plain, x)
+    ep.uninstall()
+
+    # A plan that is opened while another one is tried has its turn afterwards, without further calls.
+    turn, large = os.path.join(FOLDER, "turn"), np.linspace(-2, 2, 1280000, dtype=np.float32).reshape(20000, 64)
+    assert ep.install(tune="background", plans=turn, words=WORDS)
+    ours = session(made)
+    check(ours, plain, large)
+    check(ours, plain, x)
+    while len(glob.glob(turn + "/*.wpk")) < 2:
+        time.sleep(0.02)
+    time.sleep(2)  # both are open
+    check(ours, plain, large)
+    check(ours, plain, x)
+    said(turn, lambda: None, 2)
     ep.uninstall()
 
     # A plan that has to go for another one is opened and tried again once it is called; the file is then written again.

@@ -64,6 +64,7 @@ struct wpk_plans {
     struct entry *entries;
     int entry_count;
     uint64_t calls;
+    bool has_news; /* for the thread, which may be at another entry */
 };
 
 /* ---- tensors */
@@ -468,13 +469,14 @@ static void *watch(void *argument)
     while (!plans->ends) {
         struct timespec until;
         bool polls = false;
+        plans->has_news = false;
         for (struct entry *entry = plans->entries; entry != NULL && !plans->ends;
              entry = entry->next) {
             advance(plans, entry);
             polls = polls || entry->state == WANTED;
         }
-        if (plans->ends) {
-            break;
+        if (plans->ends || plans->has_news) {
+            continue;
         }
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_sec += POLL_S;
@@ -489,6 +491,13 @@ static void *watch(void *argument)
 }
 
 /* ---- calls */
+
+/* Tell the thread that an entry changed. With the lock. */
+static void wake(struct wpk_plans *plans)
+{
+    plans->has_news = true;
+    pthread_cond_signal(&plans->changed);
+}
 
 /* The entry of these shapes, a new one if there is room; NULL: there is none. With the lock. */
 static struct entry *find_entry(struct wpk_plans *plans, const char *shapes)
@@ -511,7 +520,7 @@ static struct entry *find_entry(struct wpk_plans *plans, const char *shapes)
     if (!plans->has_thread) {
         plans->has_thread = pthread_create(&plans->thread, NULL, watch, plans) == 0;
     }
-    pthread_cond_signal(&plans->changed);
+    wake(plans);
     return entry;
 }
 
@@ -530,7 +539,7 @@ static struct wpk_model_context *take(struct wpk_plans *plans, const struct end 
     }
     if (entry != NULL && entry->state == CLOSED) {
         entry->state = WANTED;
-        pthread_cond_signal(&plans->changed);
+        wake(plans);
     } else if (entry != NULL && entry->state == OPEN) {
         /* Keep this call's inputs, on which the plan is tried. With the lock. */
         bool whole = true;
@@ -544,7 +553,7 @@ static struct wpk_model_context *take(struct wpk_plans *plans, const struct end 
         }
         if (whole) {
             entry->state = COPIED;
-            pthread_cond_signal(&plans->changed);
+            wake(plans);
         } else {
             forget_inputs(entry);
         }
