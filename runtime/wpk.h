@@ -258,7 +258,8 @@ WPK_API wpk_err wpk_model_context_new(struct wpk_model *model, size_t shape,
                                       struct wpk_model_context **out);
 WPK_API void wpk_model_context_free(struct wpk_model_context *context);
 /* Bytes of memory that the context holds, and the kernels and prepared constants of its set of
- * shapes. Scratch memory is among them once the context has run. */
+ * shapes. A constant that n open sets of shapes have in common counts for an n-th. Scratch memory
+ * is among them once the context has run. */
 WPK_API size_t wpk_model_context_size(const struct wpk_model_context *context);
 
 /* Run the model once. The first run of a context reserves and touches scratch memory; later ones

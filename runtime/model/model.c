@@ -246,6 +246,19 @@ static void forget_pages(const struct wpk_model *model)
     (void)madvise(model->bytes, model->size, MADV_DONTNEED);
 }
 
+/* Let the kernel read what another one has prepared already. */
+static void share_constants(struct wpk_constants *constants, struct wpk_kernel *kernel)
+{
+    struct wpk_span own[WPK_ABI_ARGUMENTS_MAX];
+    void *shared[WPK_ABI_ARGUMENTS_MAX];
+    size_t count = wpk_kernel_constants(kernel, own);
+
+    for (size_t i = 0; i < count; i++) {
+        shared[i] = wpk_constants_share(constants, (void *)own[i].data, own[i].size);
+    }
+    wpk_kernel_move_constants(kernel, shared);
+}
+
 static wpk_err prepare(const struct wpk_model *model, struct wpk_model_shape *shape,
                        struct wpk_diag *diag)
 {
@@ -257,17 +270,17 @@ static wpk_err prepare(const struct wpk_model *model, struct wpk_model_shape *sh
         const struct wpk_kernel *kernel = own_kernel(shape, i);
         size += kernel != NULL ? wpk_memory_round(wpk_kernel_fixed_size(kernel)) : 0;
     }
-    shape->fixed = wpk_memory_take(size);
-    shape->fixed_size = size;
-    if (shape->fixed == NULL) {
-        return WPK_ENOMEM;
-    }
+    err = wpk_constants_init(&shape->constants, size);
     size = 0;
     for (int i = 0; err == WPK_OK && i < plan->step_count; i++) {
         struct wpk_kernel *kernel = own_kernel(shape, i);
         if (kernel != NULL) {
-            err = prepare_step(shape, &plan->steps[i], kernel, shape->fixed + size, diag);
+            err =
+                prepare_step(shape, &plan->steps[i], kernel, shape->constants.memory + size, diag);
             size += wpk_memory_round(wpk_kernel_fixed_size(kernel));
+            if (err == WPK_OK) {
+                share_constants(&shape->constants, kernel);
+            }
             forget_pages(model);
         }
     }
@@ -311,8 +324,7 @@ static void unload(struct wpk_model_shape *shape)
         }
     }
     shape->open_count = 0;
-    wpk_memory_give(shape->fixed);
-    shape->fixed = NULL;
+    wpk_constants_fini(&shape->constants);
 }
 
 static wpk_err load(struct wpk_model *model, struct wpk_model_shape *shape, struct wpk_diag *diag)

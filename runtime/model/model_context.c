@@ -375,7 +375,8 @@ void wpk_model_context_free(struct wpk_model_context *context)
 size_t wpk_model_context_size(const struct wpk_model_context *context)
 {
     const struct wpk_model_plan *file = context->shape->file;
-    size_t size = (size_t)context->shape->plan->arena_size + context->shape->fixed_size +
+    size_t size = (size_t)context->shape->plan->arena_size +
+                  wpk_constants_size(&context->shape->constants) +
                   wpk_context_scratch_size(context->context);
 
     for (int k = 0; k < file->kernel_count; k++) {
