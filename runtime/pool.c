@@ -115,7 +115,7 @@ static void *thread_main(void *argument)
         }
         atomic_fetch_add(&pool->inside, 1);
         if (atomic_load(&pool->ticket) == seen) {
-            pool->body(pool->user, self->index);
+            pool->body(pool->user, (size_t)self->index);
         }
         if (atomic_fetch_sub(&pool->inside, 1) == 1 && atomic_load(&pool->caller_sleeps)) {
             futex_wake(&pool->inside);

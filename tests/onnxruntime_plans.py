@@ -27,18 +27,18 @@ WAIT_S = 200
 RNG = np.random.default_rng(46)
 
 
-def many(at, to):
+def many(at, to, op="Tanh"):
     """Many small nodes, which one kernel computes: a plan is faster for sure."""
     nodes = []
     for i in range(12):
         nodes.append(helper.make_node("Mul", [at, "f"], ["m%d" % i]))
-        nodes.append(helper.make_node("Tanh" if i % 2 else "Relu", ["m%d" % i], [to if i == 11 else "t%d" % i]))
+        nodes.append(helper.make_node(op if i % 2 else "Relu", ["m%d" % i], [to if i == 11 else "t%d" % i]))
         at = "t%d" % i
     return nodes
 
 
-def model(factor, extent="n"):
-    graph = helper.make_graph(many("x", "y"), "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [extent, 64])],
+def model(factor, extent="n", op="Tanh"):
+    graph = helper.make_graph(many("x", "y", op), "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [extent, 64])],
                               [helper.make_tensor_value_info("y", TensorProto.FLOAT, [extent, 64])],
                               [numpy_helper.from_array(np.float32(factor), "f")])
     return serialize(graph)
@@ -65,9 +65,10 @@ def serialize(graph):
     return made.SerializeToString()
 
 
-def session(made, **more):
+def session(made, threads=1, **more):
     options = ort.SessionOptions()
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = threads
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # who runs, works
     return ort.InferenceSession(made, options, **more)
 
 
@@ -82,6 +83,13 @@ def said(where, call, count=1):
     assert len(found) >= count, "tried so few plans: %d" % len(found)
     with open(found[0], encoding="utf-8") as file:
         return file.read()
+
+
+def wait_for_plans(where, count):
+    end = time.monotonic() + WAIT_S
+    while len(glob.glob(where + "/*[!t].wpk")) < count:
+        assert time.monotonic() < end, os.listdir(where)
+        time.sleep(0.02)
 
 
 def wanted(where, count):
@@ -108,6 +116,16 @@ def together(calls):
     for thread in threads:
         thread.join()
     assert len(done) == len(threads), "a thread has failed"
+
+
+def tasks():
+    """The threads of this process, with the ticks that each has run."""
+    found = {}
+    for path in glob.glob("/proc/self/task/*/stat"):
+        with open(path, encoding="utf-8") as file:
+            words = file.read().rpartition(")")[2].split()
+            found[int(path.split("/")[4])] = int(words[11]) + int(words[12])
+    return found
 
 
 def main():
@@ -164,14 +182,33 @@ def main():
     check(ours, plain, x)
     ep.uninstall()
 
+    # Loops of a plan run on the session's threads, not on the twin's; the provider adds the one that watches for plans.
+    pool, large = os.path.join(FOLDER, "pool"), np.linspace(-2, 2, 1280000, dtype=np.float32).reshape(20000, 64)
+    alone = session(model(0.9, op="Sqrt"))
+    assert ep.install(tune="background", plans=pool, words=WORDS)
+    ours = session(model(0.9, op="Sqrt"), 2)
+    started = set(tasks())
+    check(ours, alone, large)
+    wait_for_plans(pool, 1)
+    assert said(pool, lambda: check(ours, alone, large)).startswith("serves"), said(pool, None)
+    assert "threads 2" in open(wanted(pool, 1)[0], encoding="utf-8").read().splitlines()
+    before, end = tasks(), time.monotonic() + 2
+    while time.monotonic() < end:
+        ours.run(None, {"x": large})
+    worked = {task: ticks - before.get(task, 0) for task, ticks in tasks().items() if task != os.getpid()}
+    first = max(worked, key=worked.get)
+    assert first in started and worked[first] > 5, (first, worked, started)
+    assert len(set(worked) - started) == 1, ("threads of the provider", worked, started)
+    check(ours, alone, large)
+    ep.uninstall()
+
     # A plan that is opened while another one is tried has its turn afterwards, without further calls.
-    turn, large = os.path.join(FOLDER, "turn"), np.linspace(-2, 2, 1280000, dtype=np.float32).reshape(20000, 64)
+    turn = os.path.join(FOLDER, "turn")
     assert ep.install(tune="background", plans=turn, words=WORDS)
     ours = session(made)
     check(ours, plain, large)
     check(ours, plain, x)
-    while len(glob.glob(turn + "/*.wpk")) < 2:
-        time.sleep(0.02)
+    wait_for_plans(turn, 2)
     time.sleep(2)  # both are open
     check(ours, plain, large)
     check(ours, plain, x)

@@ -3,7 +3,8 @@
 
     KEY.model           the model's path; KEY.onnx is beside it where a session got bytes
     KEY-SHAPES.want     shapes that a session was called with and had no plan for, "NAME=EXTENT,..." a line, and
-                        "NAME=EXTENT,...:TYPE:ELEMENT,..." for an input that decides on shapes by its elements
+                        "NAME=EXTENT,...:TYPE:ELEMENT,..." for an input that decides on shapes by its elements, and
+                        "threads COUNT" where runs have several
     KEY-SHAPES.wpk      the plan for them
     KEY-SHAPES.said     what a session made of it: whether it serves, and both times
     KEY-SHAPES.failed   why there is none
@@ -109,6 +110,9 @@ def _fixing(model, want, where):
     """The options of wpkctl that fix a model's inputs; arrays are written into the folder `where`."""
     free, words = _free_inputs(model), []
     for index, line in enumerate(want.splitlines()):
+        if "=" not in line:
+            words += ["--threads", line.split()[1]]
+            continue
         name, _, rest = line.rpartition("=")
         extents, *elements = rest.split(":")
         if elements:

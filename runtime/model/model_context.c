@@ -372,6 +372,12 @@ void wpk_model_context_free(struct wpk_model_context *context)
     free(context);
 }
 
+void wpk_model_context_use_threads(struct wpk_model_context *context, wpk_loop_runner runner,
+                                   void *host)
+{
+    wpk_context_use_threads(context->context, runner, host);
+}
+
 size_t wpk_model_context_size(const struct wpk_model_context *context)
 {
     const struct wpk_model_plan *file = context->shape->file;

@@ -121,6 +121,8 @@ struct ort_value_info;
     S(211, CreateOpAttr, (const char *, const void *, int, int, struct ort_attribute **))          \
     X(212, ReleaseOpAttr, void, (struct ort_attribute *))                                          \
     S(272, ReadOpAttr, (const struct ort_attribute *, int, void *, size_t, size_t *))              \
+    S(274, KernelContext_ParallelFor,                                                              \
+      (const struct ort_kernel_context *, void (*)(void *, size_t), size_t, size_t, void *))       \
     X(285, ReleaseValueInfo, void, (struct ort_value_info *))                                      \
     X(286, ReleaseNode, void, (struct ort_node *))                                                 \
     X(287, ReleaseGraph, void, (struct ort_graph *))                                               \

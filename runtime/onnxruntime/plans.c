@@ -142,9 +142,12 @@ static void print_values(const struct end *end, struct wpk_buf *out)
     }
 }
 
-/* Print what a plan is for, a line for each input: "x=1,3". */
+/* Print what a plan is for, a line for each input: "x=1,3", and one without "=" for threads. */
 static void print_key(const struct wpk_plans *plans, const struct end *inputs, struct wpk_buf *out)
 {
+    if (plans->options.thread_count > 1) {
+        wpk_buf_printf(out, "threads %d\n", plans->options.thread_count);
+    }
     for (size_t i = 0; i < plans->input_count; i++) {
         wpk_buf_printf(out, "%s=", plans->input_names[i]);
         for (size_t d = 0; d < inputs[i].rank; d++) {
@@ -397,6 +400,25 @@ done:
     return better;
 }
 
+/* The threads of a call. */
+struct crew {
+    const struct wpk_ort *ort;
+    const struct ort_kernel_context *context;
+};
+
+static void run_loop(void *host, wpk_loop_part part, void *user, size_t count)
+{
+    const struct crew *crew = host;
+    struct ort_status *status =
+        crew->ort->KernelContext_ParallelFor(crew->context, part, count, 0, user);
+    if (status != NULL) { /* nothing has run */
+        crew->ort->ReleaseStatus(status);
+        for (size_t i = 0; i < count; i++) {
+            part(user, i);
+        }
+    }
+}
+
 static void forget_inputs(struct entry *entry)
 {
     for (size_t i = 0; i < ENDS_MAX; i++) {
@@ -452,8 +474,10 @@ static void advance(struct wpk_plans *plans, struct entry *entry)
         write_want(plans, entry);
         open_plan(plans, entry);
     } else {
-        entry->state = try_plan(plans, entry) ? SERVES : REFUSED;
+        bool is_better = try_plan(plans, entry);
         forget_inputs(entry);
+        wpk_model_context_use_threads(entry->idle, run_loop, NULL); /* ends those of the trial */
+        entry->state = is_better ? SERVES : REFUSED;
     }
     if (entry->state == REFUSED) {
         close_plan(entry);
@@ -592,6 +616,7 @@ bool wpk_plans_run(struct wpk_plans *plans, struct ort_kernel_context *context)
         WPK_ORT_TRY(ort->GetTensorMutableData(value, &outputs[i]));
     }
     size_t count = wpk_model_input_count(entry->model);
+    wpk_model_context_use_threads(own, run_loop, &(struct crew){ort, context});
     done = bind(plans, entry, inputs, outputs, data) &&
            wpk_model_run(own, data, count, data + count, plans->output_count) == WPK_OK;
 done:

@@ -22,7 +22,7 @@ struct wpk_plans;
 struct wpk_plans_options {
     const char *folder; /* NULL: there are no plans */
     const char *model;  /* the first part of the files' names: stands for the model's bytes */
-    int thread_count;   /* of a run; 0: as many as the plan was made for */
+    int thread_count;   /* of a run */
     int size_mb_max;    /* MiB: plans that were used least recently are closed beyond it */
 };
 

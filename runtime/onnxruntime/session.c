@@ -3,7 +3,9 @@
 
 #include "common/arena.h"
 #include "runtime/onnxruntime/plans.h"
+#include "runtime/pool.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,6 +87,18 @@ static struct ort_status *read_own_option(struct ep_session *session, const char
                         WPK_EP_NAME, name);
 }
 
+/* The threads of a plan; those of the process's CPUs where the session leaves that to ONNX Runtime,
+ * which counts about as many. */
+static int count_threads(int wanted)
+{
+    cpu_set_t mask;
+    int count = wanted;
+    if (count == 0) {
+        count = sched_getaffinity(0, sizeof(mask), &mask) == 0 ? CPU_COUNT(&mask) : 1;
+    }
+    return count < WPK_POOL_THREADS_MAX ? count : WPK_POOL_THREADS_MAX;
+}
+
 /* Read the provider's options, and copy the entries that twins have, too. */
 static struct ort_status *read_options(struct ep_session *session,
                                        const struct ort_session_options *options)
@@ -113,7 +127,7 @@ static struct ort_status *read_options(struct ep_session *session,
     session->options.keys = own_keys;
     session->options.values = own_values;
     session->options.entry_count = kept;
-    session->plans.thread_count = session->options.thread_count;
+    session->plans.thread_count = count_threads(session->options.thread_count);
 done:
     ort->ReleaseKeyValuePairs(pairs);
     return status;
