@@ -34,11 +34,9 @@ struct wpk_model_shape {
     const struct wpk_model_plan *file;
     const struct wpk_model_plan_shape *plan;
     bool is_loaded;
-    int open_count;              /* steps that have been begun to open */
-    struct wpk_kernel **kernels; /* [step_count]; owned by the step itself, if its share is -1 */
-    int *share;                  /* owned; [step_count] earlier step whose kernel it runs; -1 */
-    int *latest;                 /* owned; [kernel_count] last step with a kernel of its own; -1 */
-    int *previous;               /* owned; [step_count] such a step before it; -1: none */
+    int open_count;                 /* steps that have been begun to open */
+    struct wpk_kernel **kernels;    /* [step_count]; owned by the step itself, if its share is -1 */
+    int *share;                     /* owned; [step_count] earlier step whose kernel it runs; -1 */
     struct wpk_constants constants; /* what the kernels prepare */
     struct wpk_argument *inputs;    /* owned; [input_count] */
     struct wpk_argument *outputs;   /* owned; [output_count] */

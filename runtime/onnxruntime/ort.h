@@ -25,6 +25,7 @@
 #define WPK_ORT_VERSION 23
 /* 1.23 itself adds no kernels to graphs that it has inlined from a function. */
 #define WPK_ORT_NEEDED 24
+#define WPK_ORT_RANK_MAX 64
 
 /* The code of this library's own errors. Code 11, "EP_FAIL", is never returned: ONNX Runtime's
  * Python package would move the session to the CPU for good. */
@@ -308,6 +309,19 @@ struct ort_status *wpk_ort_value_type(const struct wpk_ort *ort, struct wpk_aren
                                       const struct ort_value_info *value, struct wpk_ort_type *out);
 struct ort_status *wpk_ort_type(const struct wpk_ort *ort, struct wpk_arena *arena,
                                 const struct ort_type_info *info, struct wpk_ort_type *out);
+
+/* A tensor: shape, and where it lies. */
+struct wpk_ort_tensor {
+    int element; /* ONNX's number */
+    size_t rank;
+    int64_t extent[WPK_ORT_RANK_MAX];
+    void *data;
+    size_t size; /* bytes */
+};
+
+/* Read a tensor's shape and place.   owns  data is the value's, and may be its caller's to read */
+struct ort_status *wpk_ort_tensor(const struct wpk_ort *ort, const struct ort_value *value,
+                                  struct wpk_ort_tensor *out);
 
 /* Zeroed memory of `arena` for `count` objects, in the pointer `out`. */
 #define WPK_ORT_TAKE(arena, count, out)                                                            \

@@ -3,6 +3,7 @@
 
 #include "common/buf.h"
 #include "common/clock.h"
+#include "common/crypto.h"
 #include "common/fs.h"
 #include "runtime/wpk.h"
 
@@ -10,6 +11,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -28,15 +30,6 @@
 
 enum state { WANTED, OPEN, COPIED, SERVES, REFUSED, CLOSED };
 
-/* A tensor of a call: shape, and where it lies. */
-struct end {
-    int element; /* ONNX's number */
-    size_t rank;
-    int64_t extent[WPK_RANK_MAX];
-    void *data;
-    size_t size;
-};
-
 /* A set of shapes. */
 struct entry {
     struct entry *next;
@@ -46,7 +39,8 @@ struct entry {
     struct wpk_model_context *idle; /* NULL: a call has it */
     size_t size;                    /* bytes of an open plan */
     uint64_t used;                  /* the number of the last call */
-    struct end inputs[ENDS_MAX];    /* copies, while the plan is tried */
+    bool is_noted;                  /* its file KEY.want is written */
+    struct wpk_ort_tensor *inputs;  /* owned; copies, while the plan is tried */
     int of_output[ENDS_MAX];        /* by the plan's: the group's */
 };
 
@@ -85,50 +79,26 @@ static bool is_of(int element, enum wpk_dtype dtype)
     return false;
 }
 
-/* Read an input's shape and address; false: it is none that a plan takes. */
-static bool read_end(const struct wpk_ort *ort, const struct ort_value *value, struct end *out)
+static bool read_inputs(const struct wpk_plans *plans, struct ort_kernel_context *context,
+                        struct wpk_ort_tensor *inputs)
 {
-    struct ort_shape_info *shape = NULL;
+    const struct wpk_ort *ort = plans->ort;
     struct ort_status *status = NULL;
-    const void *data = NULL;
-    WPK_ORT_TRY(ort->GetTensorTypeAndShape(value, &shape));
-    WPK_ORT_TRY(ort->GetTensorElementType(shape, &out->element));
-    WPK_ORT_TRY(ort->GetDimensionsCount(shape, &out->rank));
-    if (out->rank > WPK_RANK_MAX) {
-        WPK_ORT_TRY(wpk_ort_fail(ort, "too many dimensions"));
+    for (size_t i = 0; i < plans->input_count; i++) {
+        const struct ort_value *value = NULL;
+        WPK_ORT_TRY(ort->KernelContext_GetInput(context, i, &value));
+        WPK_ORT_TRY(wpk_ort_tensor(ort, value, &inputs[i]));
     }
-    WPK_ORT_TRY(ort->GetDimensions(shape, out->extent, out->rank));
-    WPK_ORT_TRY(ort->GetTensorSizeInBytes(value, &out->size));
-    WPK_ORT_TRY(ort->GetTensorData(value, &data));
-    out->data = (void *)(uintptr_t)data;
 done:
-    ort->ReleaseTensorTypeAndShapeInfo(shape);
     if (status != NULL) {
         ort->ReleaseStatus(status);
     }
     return status == NULL;
 }
 
-static bool read_inputs(const struct wpk_plans *plans, struct ort_kernel_context *context,
-                        struct end *inputs)
-{
-    for (size_t i = 0; i < plans->input_count; i++) {
-        const struct ort_value *value = NULL;
-        struct ort_status *status = plans->ort->KernelContext_GetInput(context, i, &value);
-        if (status != NULL) {
-            plans->ort->ReleaseStatus(status);
-            return false;
-        }
-        if (!read_end(plans->ort, value, &inputs[i])) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Print an input's elements after its extents: ":i8:3,-1", with NumPy's name of their type. Floats
  * decide on shapes nowhere, and many integers are data. */
-static void print_values(const struct end *end, struct wpk_buf *out)
+static void print_values(const struct wpk_ort_tensor *end, struct wpk_buf *out)
 {
     bool is_wide = is_of(end->element, WPK_I64);
     size_t count = end->size / (is_wide ? sizeof(int64_t) : sizeof(int32_t));
@@ -143,7 +113,8 @@ static void print_values(const struct end *end, struct wpk_buf *out)
 }
 
 /* Print what a plan is for, a line for each input: "x=1,3", and one without "=" for threads. */
-static void print_key(const struct wpk_plans *plans, const struct end *inputs, struct wpk_buf *out)
+static void print_key(const struct wpk_plans *plans, const struct wpk_ort_tensor *inputs,
+                      struct wpk_buf *out)
 {
     if (plans->options.thread_count > 1) {
         wpk_buf_printf(out, "threads %d\n", plans->options.thread_count);
@@ -162,31 +133,22 @@ static void print_key(const struct wpk_plans *plans, const struct end *inputs, s
 
 /* ---- files */
 
-/* FNV-1a */
-static uint64_t hash(const char *text)
-{
-    uint64_t sum = 0xcbf29ce484222325u;
-    for (; *text != '\0'; text++) {
-        sum = (sum ^ (unsigned char)*text) * 0x100000001b3u;
-    }
-    return sum;
-}
-
 static void print_path(const struct wpk_plans *plans, const struct entry *entry, const char *ending,
                        struct wpk_buf *out)
 {
-    wpk_buf_printf(out, "%s/%s-%016" PRIx64 "%s", plans->options.folder, plans->options.model,
-                   hash(entry->shapes), ending);
+    char sum[WPK_CHECKSUM_HEX_SIZE];
+    wpk_checksum_hex(entry->shapes, strlen(entry->shapes), sum);
+    wpk_buf_printf(out, "%s/%s-%.16s%s", plans->options.folder, plans->options.model, sum, ending);
 }
 
-/* Say which shapes a plan is wanted for. A folder that cannot be written is no failure. */
-static void write_want(const struct wpk_plans *plans, const struct entry *entry)
+/* Write one of the entry's files. A folder that cannot be written is no failure. */
+static void write_text(const struct wpk_plans *plans, const struct entry *entry, const char *ending,
+                       const char *text)
 {
     struct wpk_buf path = {0};
-    print_path(plans, entry, ".want", &path);
-    if (wpk_buf_status(&path) == WPK_OK && access(wpk_buf_text(&path), F_OK) != 0) {
-        wpk_err err = wpk_fs_write(wpk_buf_text(&path), entry->shapes, strlen(entry->shapes),
-                                   WANT_MODE, NULL);
+    print_path(plans, entry, ending, &path);
+    if (wpk_buf_status(&path) == WPK_OK) {
+        wpk_err err = wpk_fs_write(wpk_buf_text(&path), text, strlen(text), WANT_MODE, NULL);
         (void)err;
     }
     wpk_buf_fini(&path);
@@ -196,15 +158,9 @@ static void write_want(const struct wpk_plans *plans, const struct entry *entry)
 static void write_said(const struct wpk_plans *plans, const struct entry *entry, const char *what,
                        double plan_ns, double twin_ns)
 {
-    struct wpk_buf path = {0}, text = {0};
-    print_path(plans, entry, ".said", &path);
-    wpk_buf_printf(&text, "%s\nplan_ns=%.0f\ntwin_ns=%.0f\n", what, plan_ns, twin_ns);
-    if (wpk_buf_status(&path) == WPK_OK && wpk_buf_status(&text) == WPK_OK) {
-        wpk_err err = wpk_fs_write(wpk_buf_text(&path), text.data, text.size, WANT_MODE, NULL);
-        (void)err;
-    }
-    wpk_buf_fini(&path);
-    wpk_buf_fini(&text);
+    char text[128];
+    snprintf(text, sizeof(text), "%s\nplan_ns=%.0f\ntwin_ns=%.0f\n", what, plan_ns, twin_ns);
+    write_text(plans, entry, ".said", text);
 }
 
 /* ---- a plan is tried */
@@ -220,7 +176,7 @@ static int find_name(const char *const *names, size_t count, const char *name)
     return -1;
 }
 
-static bool has_shape(const struct wpk_argument *argument, const struct end *end)
+static bool has_shape(const struct wpk_argument *argument, const struct wpk_ort_tensor *end)
 {
     bool same =
         is_of(end->element, argument->type.dtype) && (size_t)argument->type.rank == end->rank;
@@ -273,8 +229,9 @@ static void open_plan(struct wpk_plans *plans, struct entry *entry)
 }
 
 /* The tensors of a run of the plan.   shape  data [count of the plan's inputs, then outputs] */
-static bool bind(const struct wpk_plans *plans, const struct entry *entry, const struct end *inputs,
-                 void *const *outputs, struct wpk_tensor_data *data)
+static bool bind(const struct wpk_plans *plans, const struct entry *entry,
+                 const struct wpk_ort_tensor *inputs, void *const *outputs,
+                 struct wpk_tensor_data *data)
 {
     size_t count = wpk_model_input_count(entry->model);
     for (size_t i = 0; i < count; i++) {
@@ -299,7 +256,8 @@ static double element(enum wpk_dtype dtype, const void *data, size_t i)
 }
 
 /* True if an output is what the twin computed. */
-static bool agrees(const struct wpk_argument *argument, const void *ours, const struct end *wanted)
+static bool agrees(const struct wpk_argument *argument, const void *ours,
+                   const struct wpk_ort_tensor *wanted)
 {
     enum wpk_dtype dtype = argument->type.dtype;
     if (!has_shape(argument, wanted)) {
@@ -353,7 +311,7 @@ static bool try_plan(const struct wpk_plans *plans, struct entry *entry)
     }
     WPK_ORT_TRY(ort->CreateCpuMemoryInfo(ORT_ALLOCATOR_DEVICE, ORT_MEMORY_DEFAULT, &memory));
     for (size_t i = 0; i < plans->input_count; i++) {
-        const struct end *end = &entry->inputs[i];
+        const struct wpk_ort_tensor *end = &entry->inputs[i];
         WPK_ORT_TRY(ort->CreateTensorWithDataAsOrtValue(memory, end->data, end->size, end->extent,
                                                         end->rank, end->element, &inputs[i]));
     }
@@ -371,22 +329,22 @@ static bool try_plan(const struct wpk_plans *plans, struct entry *entry)
         times[0][turns] = (double)(middle - start);
         times[1][turns] = (double)(wpk_clock_ns() - middle);
     }
-    better = true;
+    bool agree = true;
     for (size_t i = 0; i < plans->output_count; i++) {
-        struct end end;
-        better = better && read_end(ort, wanted[entry->of_output[i]], &end) &&
-                 agrees(wpk_model_output(entry->model, 0, i), outputs[i], &end);
+        struct wpk_ort_tensor end;
+        WPK_ORT_TRY(wpk_ort_tensor(ort, wanted[entry->of_output[i]], &end));
+        agree = agree && agrees(wpk_model_output(entry->model, 0, i), outputs[i], &end);
     }
     qsort(times[0], (size_t)turns, sizeof(double), compare_times);
     qsort(times[1], (size_t)turns, sizeof(double), compare_times);
     double ours = times[0][turns / 2], theirs = times[1][turns / 2];
     bool faster = ours < FASTER * theirs;
     write_said(plans, entry,
-               !better  ? "refused: its outputs differ"
+               !agree   ? "refused: its outputs differ"
                : faster ? "serves"
                         : "refused: it is not faster",
                ours, theirs);
-    better = better && faster;
+    better = agree && faster;
 done:
     for (size_t i = 0; i < ENDS_MAX; i++) {
         ort->ReleaseValue(inputs[i]);
@@ -419,12 +377,31 @@ static void run_loop(void *host, wpk_loop_part part, void *user, size_t count)
     }
 }
 
-static void forget_inputs(struct entry *entry)
+static void forget_inputs(const struct wpk_plans *plans, struct entry *entry)
 {
-    for (size_t i = 0; i < ENDS_MAX; i++) {
+    for (size_t i = 0; entry->inputs != NULL && i < plans->input_count; i++) {
         free(entry->inputs[i].data);
-        entry->inputs[i].data = NULL;
     }
+    free(entry->inputs);
+    entry->inputs = NULL;
+}
+
+/* Copy a call's inputs, for a trial.   returns false: there is no memory */
+static bool keep_inputs(const struct wpk_plans *plans, struct entry *entry,
+                        const struct wpk_ort_tensor *inputs)
+{
+    entry->inputs = calloc(plans->input_count + 1, sizeof(*inputs));
+    for (size_t i = 0; entry->inputs != NULL && i < plans->input_count; i++) {
+        void *copy = aligned_alloc(64, (inputs[i].size + 64) / 64 * 64);
+        if (copy == NULL) {
+            forget_inputs(plans, entry);
+            return false;
+        }
+        entry->inputs[i] = inputs[i];
+        entry->inputs[i].data = copy;
+        memcpy(copy, inputs[i].size > 0 ? inputs[i].data : copy, inputs[i].size);
+    }
+    return entry->inputs != NULL;
 }
 
 static void close_plan(struct entry *entry)
@@ -471,11 +448,14 @@ static void advance(struct wpk_plans *plans, struct entry *entry)
     }
     pthread_mutex_unlock(&plans->lock);
     if (entry->state == WANTED) {
-        write_want(plans, entry);
+        if (!entry->is_noted) {
+            write_text(plans, entry, ".want", entry->shapes);
+            entry->is_noted = true;
+        }
         open_plan(plans, entry);
     } else {
         bool is_better = try_plan(plans, entry);
-        forget_inputs(entry);
+        forget_inputs(plans, entry);
         wpk_model_context_use_threads(entry->idle, run_loop, NULL); /* ends those of the trial */
         entry->state = is_better ? SERVES : REFUSED;
     }
@@ -549,7 +529,7 @@ static struct entry *find_entry(struct wpk_plans *plans, const char *shapes)
 }
 
 /* The plan's context for one call; NULL: the twin has to run. */
-static struct wpk_model_context *take(struct wpk_plans *plans, const struct end *inputs,
+static struct wpk_model_context *take(struct wpk_plans *plans, const struct wpk_ort_tensor *inputs,
                                       struct entry **out)
 {
     struct wpk_model_context *context = NULL;
@@ -565,21 +545,9 @@ static struct wpk_model_context *take(struct wpk_plans *plans, const struct end 
         entry->state = WANTED;
         wake(plans);
     } else if (entry != NULL && entry->state == OPEN) {
-        /* Keep this call's inputs, on which the plan is tried. With the lock. */
-        bool whole = true;
-        for (size_t i = 0; i < plans->input_count; i++) {
-            entry->inputs[i] = inputs[i];
-            entry->inputs[i].data = aligned_alloc(64, (inputs[i].size + 64) / 64 * 64);
-            whole = whole && entry->inputs[i].data != NULL;
-            if (entry->inputs[i].data != NULL && inputs[i].size > 0) {
-                memcpy(entry->inputs[i].data, inputs[i].data, inputs[i].size);
-            }
-        }
-        if (whole) {
+        if (keep_inputs(plans, entry, inputs)) {
             entry->state = COPIED;
             wake(plans);
-        } else {
-            forget_inputs(entry);
         }
     } else if (entry != NULL && entry->state == SERVES) {
         context = entry->idle;
@@ -593,7 +561,7 @@ static struct wpk_model_context *take(struct wpk_plans *plans, const struct end 
 
 bool wpk_plans_run(struct wpk_plans *plans, struct ort_kernel_context *context)
 {
-    struct end inputs[ENDS_MAX];
+    struct wpk_ort_tensor inputs[ENDS_MAX];
     void *outputs[ENDS_MAX];
     struct wpk_tensor_data data[2 * ENDS_MAX];
     struct entry *entry = NULL;
@@ -679,7 +647,7 @@ void wpk_plans_free(struct wpk_plans *plans)
     while (plans->entries != NULL) {
         struct entry *entry = plans->entries;
         plans->entries = entry->next;
-        forget_inputs(entry);
+        forget_inputs(plans, entry);
         close_plan(entry);
         free(entry->shapes);
         free(entry);

@@ -265,34 +265,16 @@ static struct ort_status *copy_output(const struct wpk_twin *twin,
 {
     const struct wpk_ort *ort = twin->ort;
     struct ort_status *status = NULL;
-    struct ort_shape_info *shape = NULL;
+    struct wpk_ort_tensor source;
     struct ort_value *value;
-    int64_t few[8];
-    int64_t *extents = few;
-    const void *source;
     void *target;
-    size_t rank, size;
-    WPK_ORT_TRY(ort->GetTensorTypeAndShape(from, &shape));
-    WPK_ORT_TRY(ort->GetDimensionsCount(shape, &rank));
-    if (rank > sizeof(few) / sizeof(few[0])) {
-        extents = calloc(rank, sizeof(*extents));
-        if (extents == NULL) {
-            WPK_ORT_TRY(wpk_ort_fail(ort, "out of memory"));
-        }
-    }
-    WPK_ORT_TRY(ort->GetDimensions(shape, extents, rank));
-    WPK_ORT_TRY(ort->KernelContext_GetOutput(context, index, extents, rank, &value));
-    WPK_ORT_TRY(ort->GetTensorSizeInBytes(from, &size));
-    if (size > 0) {
-        WPK_ORT_TRY(ort->GetTensorData(from, &source));
+    WPK_ORT_TRY(wpk_ort_tensor(ort, from, &source));
+    WPK_ORT_TRY(ort->KernelContext_GetOutput(context, index, source.extent, source.rank, &value));
+    if (source.size > 0) {
         WPK_ORT_TRY(ort->GetTensorMutableData(value, &target));
-        memcpy(target, source, size);
+        memcpy(target, source.data, source.size);
     }
 done:
-    if (extents != few) {
-        free(extents);
-    }
-    ort->ReleaseTensorTypeAndShapeInfo(shape);
     return status;
 }
 
