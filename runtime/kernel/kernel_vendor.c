@@ -65,17 +65,6 @@ static wpk_err open_on_gpu(struct wpk_kernel *kernel, const struct wpk_recipe *r
     return err == WPK_OK ? wpk_kernel_lay_out(kernel, diag) : err;
 }
 
-static wpk_err open_primitive(struct wpk_kernel *kernel, const struct wpk_recipe *recipe,
-                              const struct wpk_vendor_options *options, struct wpk_diag *diag)
-{
-    wpk_err err = wpk_vendor_open(recipe, options, &kernel->vendor, diag);
-
-    if (err == WPK_OK) {
-        fill_lists(kernel, recipe);
-    }
-    return err;
-}
-
 wpk_err wpk_kernel_of_recipe(const struct wpk_recipe *recipe,
                              const struct wpk_vendor_options *options, struct wpk_kernel **out,
                              struct wpk_diag *diag)
@@ -89,7 +78,10 @@ wpk_err wpk_kernel_of_recipe(const struct wpk_recipe *recipe,
     }
     kernel->taken = (struct wpk_choice_taken){.index = -1, .kind = "", .reason = ""};
     wpk_err err = on_gpu ? open_on_gpu(kernel, recipe, options, diag)
-                         : open_primitive(kernel, recipe, options, diag);
+                         : wpk_vendor_open(recipe, options, &kernel->vendor, diag);
+    if (err == WPK_OK && !on_gpu) {
+        fill_lists(kernel, recipe);
+    }
     err = err == WPK_OK ? wpk_recipe_encode(recipe, &text) : err;
     err = err == WPK_OK ? wpk_buf_take(&text, &kernel->manifest_text, NULL) : err;
     wpk_buf_fini(&text);

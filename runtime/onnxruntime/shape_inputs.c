@@ -1,42 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/onnxruntime/plans.h"
 
+#include <stdio.h>
 #include <string.h>
 
-/* The inputs that an operator's output shape is computed from; bit i stands for input i. Axes are
- * among them, because Woodpecker compiles a node with constant axes alone. */
-static unsigned find_shape_inputs(const char *op_type)
+/* Whether an operator's output shape is computed from this input. Axes count, because Woodpecker
+ * compiles a node with constant axes alone. */
+static bool is_shape_input(const char *op_type, size_t input)
 {
-    static const struct {
-        const char *op_type;
-        unsigned inputs;
-    } rows[] = {
-        {"CenterCropPad", 1 << 1},
-        {"Col2Im", 1 << 1 | 1 << 2},
-        {"ConstantOfShape", 1 << 0},
-        {"CumSum", 1 << 1},
-        {"Expand", 1 << 1},
-        {"MaxUnpool", 1 << 2},
-        {"OneHot", 1 << 1},
-        {"Pad", 1 << 1 | 1 << 3},
-        {"Range", 1 << 0 | 1 << 1 | 1 << 2},
-        {"Reshape", 1 << 1},
-        {"Slice", 0x1e},
-        {"Split", 1 << 1},
-        {"Resize", 1 << 1 | 1 << 2 | 1 << 3},
-        {"Squeeze", 1 << 1},
-        {"Tile", 1 << 1},
-        {"TopK", 1 << 1},
-        {"Trilu", 1 << 1},
-        {"Unsqueeze", 1 << 1},
-        {"Upsample", 1 << 1},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (strcmp(op_type, rows[i].op_type) == 0) {
-            return rows[i].inputs;
-        }
+    static const char inputs[] =
+        " CenterCropPad:1 Col2Im:12 ConstantOfShape:0 CumSum:1 Expand:1 MaxUnpool:2 OneHot:1 Pad:13"
+        " Range:012 Reshape:1 Resize:123 Slice:1234 Split:1 Squeeze:1 Tile:1 TopK:1 Trilu:1"
+        " Unsqueeze:1 Upsample:1 ";
+    char word[64];
+    snprintf(word, sizeof(word), " %s:", op_type);
+    const char *found = strstr(inputs, word);
+    if (found == NULL) {
+        return input == 1 && strncmp(op_type, "Reduce", strlen("Reduce")) == 0;
     }
-    return strncmp(op_type, "Reduce", strlen("Reduce")) == 0 ? 1 << 1 : 0;
+    found += strlen(word);
+    return input < 10 && memchr(found, '0' + (int)input, strcspn(found, " ")) != NULL;
 }
 
 /* A walk through a graph, from the last node to the first. */
@@ -82,15 +65,12 @@ static struct ort_status *look_at(struct search *search, const struct ort_node *
     size_t id, count;
     WPK_ORT_TRY(ort->Node_GetId(node, &id));
     WPK_ORT_TRY(ort->Node_GetOperatorType(node, &op_type));
-    bool all = search->is_asked[id];
-    unsigned some = find_shape_inputs(op_type);
-    /* These two read extents alone, which every key has. */
-    if ((!all && some == 0) || strcmp(op_type, "Shape") == 0 || strcmp(op_type, "Size") == 0) {
-        return NULL;
+    if (strcmp(op_type, "Shape") == 0 || strcmp(op_type, "Size") == 0) {
+        return NULL; /* these read extents alone, which every key has */
     }
     WPK_ORT_LIST(&search->arena, Node, Inputs, node, inputs, count);
     for (size_t i = 0; i < count; i++) {
-        if (inputs[i] != NULL && (all || (i < 32 && (some >> i & 1) != 0))) {
+        if (inputs[i] != NULL && (search->is_asked[id] || is_shape_input(op_type, i))) {
             WPK_ORT_TRY(ask(search, inputs[i]));
         }
     }
