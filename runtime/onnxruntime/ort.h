@@ -266,10 +266,8 @@ struct ort_ep_factory {
     struct ort_status *(*ValidateCompiledModelCompatibilityInfo)(
         struct ort_ep_factory *factory, const struct ort_hardware_device *const *devices,
         size_t count, const char *compatibility, int *out);
-    struct ort_status *(*CreateAllocator)(struct ort_ep_factory *factory,
-                                          const struct ort_memory_info *info,
-                                          const struct ort_pairs *options,
-                                          struct ort_allocator **out);
+    struct ort_status *(*CreateAllocator)(struct ort_ep_factory *factory, const void *info,
+                                          const struct ort_pairs *options, void **out);
     void (*ReleaseAllocator)(struct ort_ep_factory *factory, struct ort_allocator *allocator);
     struct ort_status *(*CreateDataTransfer)(struct ort_ep_factory *factory, void **out);
     bool (*IsStreamAware)(const struct ort_ep_factory *factory);

@@ -36,12 +36,12 @@ struct entry {
     char *shapes; /* owned; see print_key() */
     _Atomic enum state state;
     struct wpk_model *model;
-    struct wpk_model_context *idle; /* NULL: a call has it */
-    size_t size;                    /* bytes of an open plan */
-    uint64_t used;                  /* the number of the last call */
-    bool is_noted;                  /* its file KEY.want is written */
-    struct wpk_ort_tensor *inputs;  /* owned; copies, while the plan is tried */
-    int of_output[ENDS_MAX];        /* by the plan's: the group's */
+    struct wpk_model_context *idle;              /* NULL: a call has it */
+    size_t size;                                 /* bytes of an open plan */
+    uint64_t used;                               /* the number of the last call */
+    bool is_noted;                               /* its file KEY.want is written */
+    struct wpk_ort_tensor *inputs;               /* owned; copies, while the plan is tried */
+    int of_input[ENDS_MAX], of_output[ENDS_MAX]; /* by the plan's: the group's */
 };
 
 struct wpk_plans {
@@ -198,8 +198,9 @@ static bool fits(const struct wpk_plans *plans, struct entry *entry)
         all = entry->of_output[i] >= 0;
     }
     for (size_t i = 0; all && i < wpk_model_input_count(entry->model); i++) {
-        all = find_name(plans->input_names, plans->input_count,
-                        wpk_model_input(entry->model, 0, i)->name) >= 0;
+        entry->of_input[i] = find_name(plans->input_names, plans->input_count,
+                                       wpk_model_input(entry->model, 0, i)->name);
+        all = entry->of_input[i] >= 0;
     }
     return all;
 }
@@ -236,11 +237,11 @@ static bool bind(const struct wpk_plans *plans, const struct entry *entry,
     size_t count = wpk_model_input_count(entry->model);
     for (size_t i = 0; i < count; i++) {
         const struct wpk_argument *argument = wpk_model_input(entry->model, 0, i);
-        int from = find_name(plans->input_names, plans->input_count, argument->name);
-        if (!has_shape(argument, &inputs[from])) {
+        const struct wpk_ort_tensor *input = &inputs[entry->of_input[i]];
+        if (!has_shape(argument, input)) {
             return false;
         }
-        data[i] = (struct wpk_tensor_data){argument->name, inputs[from].data, inputs[from].size};
+        data[i] = (struct wpk_tensor_data){argument->name, input->data, input->size};
     }
     for (size_t i = 0; i < plans->output_count; i++) {
         const struct wpk_argument *argument = wpk_model_output(entry->model, 0, i);

@@ -65,15 +65,18 @@ static struct ort_status *read_number(const struct wpk_ort *ort, const char *nam
 static struct ort_status *read_own_option(struct ep_session *session, const char *name,
                                           const char *value)
 {
-    struct wpk_twin_options *options = &session->options;
-    if (strcmp(name, "intra_op_num_threads") == 0) {
-        return read_number(session->ort, name, value, THREADS_MAX, &options->thread_count);
-    }
-    if (strcmp(name, "graph_optimization_level") == 0) {
-        return read_number(session->ort, name, value, OPTIMIZE_ALL, &options->optimization_level);
-    }
-    if (strcmp(name, "plans_mb") == 0) {
-        return read_number(session->ort, name, value, PLANS_MB_MAX, &session->plans.size_mb_max);
+    const struct {
+        const char *name;
+        int max, *out;
+    } numbers[] = {
+        {"intra_op_num_threads", THREADS_MAX, &session->options.thread_count},
+        {"graph_optimization_level", OPTIMIZE_ALL, &session->options.optimization_level},
+        {"plans_mb", PLANS_MB_MAX, &session->plans.size_mb_max},
+    };
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        if (strcmp(name, numbers[i].name) == 0) {
+            return read_number(session->ort, name, value, numbers[i].max, numbers[i].out);
+        }
     }
     bool is_folder = strcmp(name, "plans") == 0;
     if (is_folder || strcmp(name, "model") == 0) {
