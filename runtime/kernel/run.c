@@ -7,19 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-wpk_err wpk_kernel_match(const struct wpk_kernel *kernel, const struct wpk_tensor_data *inputs,
-                         size_t input_count, void **in, const struct wpk_tensor_data *outputs,
-                         size_t output_count, void **out)
-{
-    wpk_err err = kernel->prepared
-                      ? wpk_arguments_match(&kernel->inputs, kernel->inputs.physical_size, inputs,
-                                            input_count, in, NULL)
-                      : WPK_EINVAL;
-    return err == WPK_OK ? wpk_arguments_match(&kernel->outputs, kernel->outputs.physical_size,
-                                               outputs, output_count, out, NULL)
-                         : err;
-}
-
 wpk_err wpk_kernel_run(const struct wpk_kernel *kernel, struct wpk_context *context,
                        const struct wpk_tensor_data *inputs, size_t input_count,
                        const struct wpk_tensor_data *outputs, size_t output_count)
