@@ -3,8 +3,8 @@
 
     onnxruntime_plans.py FOLDER
 
-FOLDER is for files. WOODPECKER_ONNXRUNTIME_LIBRARY names the library, WPK_BIN the folder of wpkctl. Ends with 0 if
-everything is as it should be.
+FOLDER is for files. WOODPECKER_ONNXRUNTIME_LIBRARY names the library, WPK_BIN the folder of wpkctl. With WPK_URL the
+service there is told what has no plan, and nothing else is done. Ends with 0 if everything is as it should be.
 """
 import glob
 import os
@@ -20,6 +20,7 @@ import onnx  # noqa: E402
 import onnxruntime as ort  # noqa: E402
 import onnxruntime_ep_woodpecker as ep  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from onnxruntime_ep_woodpecker import _plans  # noqa: E402
 
 FOLDER = sys.argv[1]
 WORDS = ["--candidates", "1", "--data", os.path.join(FOLDER, "history")]
@@ -38,7 +39,8 @@ def many(at, to, op="Tanh"):
 
 
 def model(factor, extent="n", op="Tanh"):
-    graph = helper.make_graph(many("x", "y", op), "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [extent, 64])],
+    graph = helper.make_graph(many("x", "y", op), "g",
+                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, [extent, 64])],
                               [helper.make_tensor_value_info("y", TensorProto.FLOAT, [extent, 64])],
                               [numpy_helper.from_array(np.float32(factor), "f")])
     return serialize(graph)
@@ -126,6 +128,24 @@ def tasks():
             words = file.read().rpartition(")")[2].split()
             found[int(path.split("/")[4])] = int(words[11]) + int(words[12])
     return found
+
+
+def misses():
+    """A service is told what a session was called with; without one nobody is asked."""
+    where = os.path.join(FOLDER, "misses")
+    _plans.TELL_S = 0.1
+    for url, count in (("", 0), (os.environ["WPK_URL"], 2)):
+        os.environ["WPK_URL"] = url
+        assert ep.install(plans=where)
+        ours = session(model(1.25))
+        for rows in (5, 7):
+            ours.run(None, {"x": np.zeros((rows, 64), np.float32)})
+        wanted(where, 2)
+        end = time.monotonic() + (WAIT_S if count else 2.5)
+        while time.monotonic() < end and (not count or len(glob.glob(where + "/*.told")) < count):
+            time.sleep(0.1)
+        assert len(glob.glob(where + "/*.told")) == count, os.listdir(where)
+        ep.uninstall()
 
 
 def main():
@@ -259,4 +279,7 @@ def main():
     print("passed")
 
 
-main()
+if "WPK_URL" in os.environ:
+    misses()
+else:
+    main()

@@ -8,6 +8,7 @@
     KEY-SHAPES.wpk      the plan for them
     KEY-SHAPES.said     what a session made of it: whether it serves, and both times
     KEY-SHAPES.failed   why there is none
+    KEY-SHAPES.told     a service has counted that there is none
 
 KEY stands for the model's bytes.
 """
@@ -22,6 +23,8 @@ import threading
 import time
 
 POLL_S = 1.0
+TELL_S = 60.0  # between two requests to a service
+UNREACHABLE = 3  # the exit code of wpkctl where no service answers
 
 
 def folder(given=None):
@@ -110,9 +113,6 @@ def _fixing(model, want, where):
     """The options of wpkctl that fix a model's inputs; arrays are written into the folder `where`."""
     free, words = _free_inputs(model), []
     for index, line in enumerate(want.splitlines()):
-        if "=" not in line:
-            words += ["--threads", line.split()[1]]
-            continue
         name, _, rest = line.rpartition("=")
         extents, *elements = rest.split(":")
         if elements:
@@ -128,39 +128,71 @@ def _fixing(model, want, where):
     return words
 
 
+def _wpkctl(command, stem, *words):
+    """Run wpkctl at the lowest priority on a model with the inputs that are wanted; None: there is no wpkctl."""
+    program = shutil.which("wpkctl", path=os.environ.get("WPK_BIN")) or shutil.which("wpkctl")
+    if program is None:
+        return None
+    model = _read(os.path.join(os.path.dirname(stem), os.path.basename(stem).split("-")[0] + ".model"))
+    with tempfile.TemporaryDirectory() as arrays:
+        fixing = _fixing(model, _read(stem + ".want"), arrays)
+        return subprocess.run(["nice", "-n", "19", program, command, model, *fixing, *words], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, errors="replace", check=False)
+
+
+def _begin(path):
+    """Make a file by which this process alone does something."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        return True
+    except OSError:
+        return False
+
+
 def tune(stem, words=()):
     """Make the plan that is wanted, by wpkctl at the lowest priority.
 
     Returns
     -------
     bool
-        Whether it is there.
+        Whether there is a plan now.
     """
-    program = shutil.which("wpkctl", path=os.environ.get("WPK_BIN")) or shutil.which("wpkctl")
-    if program is None:
-        return False
-    lock = stem + ".tuning"
-    try:
-        os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-    except FileExistsError:
+    if not _begin(stem + ".tuning"):
         return False  # another process is at it
+    part = stem + ".part.wpk"
     try:
-        model = _read(os.path.join(os.path.dirname(stem), os.path.basename(stem).split("-")[0] + ".model"))
-        part = stem + ".part.wpk"
-        with tempfile.TemporaryDirectory() as arrays:
-            fixing = _fixing(model, _read(stem + ".want"), arrays)
-            told = subprocess.run(["nice", "-n", "19", program, "tune", model, "-o", part, "-q", *fixing, *words],
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
-        if told.returncode != 0:
+        threads = [line.split()[1] for line in _read(stem + ".want").splitlines() if "=" not in line]
+        told = _wpkctl("tune", stem, "-o", part, "-q", "--threads", (threads or ["1"])[0], *words)
+        if told is not None and told.returncode != 0:
             _write(stem + ".failed", told.stderr.encode())
-            return False
-        os.replace(part, stem + ".wpk")
-        return True
+        elif told is not None:
+            os.replace(part, stem + ".wpk")
+        return os.path.exists(stem + ".wpk")
     except Exception as reason:  # onnxruntime's own classes, one a code
         _write(stem + ".failed", str(reason).encode())
         return False
     finally:
-        os.unlink(lock)
+        os.unlink(stem + ".tuning")
+
+
+def tell(stem):
+    """Look the operators of a model up at the service of $WPK_URL, which counts those that it has no kernel for.
+
+    Returns
+    -------
+    bool
+        Whether the service was asked.
+    """
+    if not _begin(stem + ".told"):
+        return False
+    told = None
+    try:
+        told = _wpkctl("check", stem, "--server", os.environ["WPK_URL"], "--json")
+    except Exception:  # onnxruntime's own classes, one a code; the model's file may be gone
+        pass
+    if told is None or told.returncode == UNREACHABLE:
+        os.unlink(stem + ".told")
+    return told is not None
 
 
 def serve_now(session, where, key, words, seconds=30):
@@ -191,16 +223,17 @@ def serve_now(session, where, key, words, seconds=30):
 
 
 class Background:
-    """Tunes what this process's sessions want, one after the other, in a thread that ends with the process."""
+    """Works on what this process's sessions want, one after the other, in a thread that ends with the process."""
 
-    def __init__(self, where, words):
-        self.where, self.words, self.keys = where, words, set()
-        threading.Thread(target=self._work, daemon=True, name="woodpecker-plans").start()
+    def __init__(self, where, work, pause_s=POLL_S):
+        self.where, self.work, self.pause_s, self.keys = where, work, pause_s, set()
+        threading.Thread(target=self._run, daemon=True, name="woodpecker-plans").start()
 
-    def _work(self):
+    def _run(self):
         while True:
             for stem in wants(self.where, self.keys):
-                tune(stem, self.words)
+                if self.work(stem):
+                    time.sleep(self.pause_s)
             time.sleep(POLL_S)
 
 
