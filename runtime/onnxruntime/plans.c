@@ -63,20 +63,13 @@ struct wpk_plans {
 
 /* ---- tensors */
 
-static const struct {
-    int element;
-    enum wpk_dtype dtype;
-} types[] = {{1, WPK_F32}, {2, WPK_U8},   {3, WPK_I8},   {5, WPK_I16},  {6, WPK_I32},
-             {7, WPK_I64}, {9, WPK_BOOL}, {10, WPK_F16}, {11, WPK_F64}, {16, WPK_BF16}};
-
+/* Whether ONNX's number of an element's type is that of `dtype`. */
 static bool is_of(int element, enum wpk_dtype dtype)
 {
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-        if (types[i].element == element) {
-            return types[i].dtype == dtype;
-        }
-    }
-    return false;
+    static const int elements[WPK_DTYPE_COUNT] = {
+        [WPK_F32] = 1, [WPK_U8] = 2,   [WPK_I8] = 3,   [WPK_I16] = 5,  [WPK_I32] = 6,
+        [WPK_I64] = 7, [WPK_BOOL] = 9, [WPK_F16] = 10, [WPK_F64] = 11, [WPK_BF16] = 16};
+    return element == elements[dtype];
 }
 
 static bool read_inputs(const struct wpk_plans *plans, struct ort_kernel_context *context,
@@ -84,16 +77,16 @@ static bool read_inputs(const struct wpk_plans *plans, struct ort_kernel_context
 {
     const struct wpk_ort *ort = plans->ort;
     struct ort_status *status = NULL;
+    bool read = false;
     for (size_t i = 0; i < plans->input_count; i++) {
         const struct ort_value *value = NULL;
         WPK_ORT_TRY(ort->KernelContext_GetInput(context, i, &value));
         WPK_ORT_TRY(wpk_ort_tensor(ort, value, &inputs[i]));
     }
+    read = true;
 done:
-    if (status != NULL) {
-        ort->ReleaseStatus(status);
-    }
-    return status == NULL;
+    ort->ReleaseStatus(status);
+    return read;
 }
 
 /* Print an input's elements after its extents: ":i8:3,-1", with NumPy's name of their type. Floats
@@ -353,9 +346,7 @@ done:
         free(outputs[i]);
     }
     ort->ReleaseMemoryInfo(memory);
-    if (status != NULL) {
-        ort->ReleaseStatus(status);
-    }
+    ort->ReleaseStatus(status);
     return better;
 }
 
@@ -589,9 +580,7 @@ bool wpk_plans_run(struct wpk_plans *plans, struct ort_kernel_context *context)
     done = bind(plans, entry, inputs, outputs, data) &&
            wpk_model_run(own, data, count, data + count, plans->output_count) == WPK_OK;
 done:
-    if (status != NULL) {
-        ort->ReleaseStatus(status);
-    }
+    ort->ReleaseStatus(status);
     pthread_mutex_lock(&plans->lock);
     entry->idle = own;
     pthread_mutex_unlock(&plans->lock);
@@ -618,14 +607,14 @@ struct wpk_plans *wpk_plans_new(const struct wpk_ort *ort, const struct ort_grap
     plans->output_names = wpk_twin_outputs(twin, &plans->output_count);
     pthread_mutex_init(&plans->lock, NULL);
     pthread_cond_init(&plans->changed, NULL);
-    if (plans->options.folder == NULL || plans->options.model == NULL ||
-        plans->input_count > ENDS_MAX || plans->output_count > ENDS_MAX) {
-        wpk_plans_free(plans);
-        return NULL;
+    struct ort_status *status = NULL;
+    bool fits = plans->options.folder != NULL && plans->options.model != NULL &&
+                plans->input_count <= ENDS_MAX && plans->output_count <= ENDS_MAX;
+    if (fits) {
+        status = wpk_shape_inputs_find(ort, graph, plans->input_names, plans->input_count,
+                                       plans->decides);
     }
-    struct ort_status *status =
-        wpk_shape_inputs_find(ort, graph, plans->input_names, plans->input_count, plans->decides);
-    if (status != NULL) {
+    if (!fits || status != NULL) {
         ort->ReleaseStatus(status);
         wpk_plans_free(plans);
         return NULL;
