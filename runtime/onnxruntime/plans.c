@@ -315,10 +315,6 @@ static bool try_plan(const struct wpk_plans *plans, struct entry *entry)
             goto done;
         }
         uint64_t middle = wpk_clock_ns();
-        for (size_t i = 0; i < plans->output_count; i++) {
-            ort->ReleaseValue(wanted[i]);
-            wanted[i] = NULL;
-        }
         WPK_ORT_TRY(wpk_twin_compute(plans->twin, (const struct ort_value *const *)inputs, wanted));
         times[0][turns] = (double)(middle - start);
         times[1][turns] = (double)(wpk_clock_ns() - middle);
