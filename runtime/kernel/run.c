@@ -37,14 +37,10 @@ static wpk_err check_index(const struct wpk_manifest_index *index,
                            const struct wpk_tensor_type *type, bool dense, void *data,
                            const char *name, struct wpk_diag *diag)
 {
-    int64_t count = 1;
-
-    for (int d = 0; d < type->rank; d++) {
-        count *= type->extent[d];
-    }
     void *copy = NULL;
+
     if (!dense && !wpk_layout_is_row_major(&type->layout)) {
-        copy = malloc((size_t)count * wpk_dtype_size(type->dtype));
+        copy = malloc((size_t)wpk_tensor_type_elements(type) * wpk_dtype_size(type->dtype));
         if (copy == NULL) {
             return WPK_ENOMEM;
         }
