@@ -272,6 +272,14 @@ def main():
     assert len(wanted(values, 3)) == 3 and open(wanted(values, 3)[0], encoding="utf-8").read().count(":") == 2
     ep.uninstall()
 
+    # A process ends while a thread makes plans.
+    program = ("import sys, threading, time\nfrom onnxruntime_ep_woodpecker import _plans\n"
+               "def work():\n    while True:\n        _plans._free_inputs(sys.argv[1])\n"
+               "threading.Thread(target=work, daemon=True).start()\ntime.sleep(1)\n")
+    told = subprocess.run([sys.executable, "-c", program, glob.glob(values + "/*.onnx")[0]], capture_output=True, text=True,
+                          check=False, env={**os.environ, "PYTHONPATH": sys.path[0]})
+    assert told.returncode == 0, told
+
     # A folder that cannot be used: sessions run without plans.
     assert ep.install(plans="/proc/none")
     check(session(made), plain, x)

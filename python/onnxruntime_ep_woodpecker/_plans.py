@@ -12,6 +12,7 @@
 
 KEY stands for the model's bytes.
 """
+import atexit
 import glob
 import hashlib
 import os
@@ -25,6 +26,11 @@ import time
 POLL_S = 1.0
 TELL_S = 60.0  # between two requests to a service
 UNREACHABLE = 3  # the exit code of wpkctl where no service answers
+
+# Python ends threads when the process ends: one that is inside ONNX Runtime's C++ would abort the process. The limit is
+# for a process that was forked meanwhile, in which nobody releases the lock.
+_in_onnxruntime = threading.Lock()
+atexit.register(_in_onnxruntime.acquire, timeout=30)
 
 
 def folder(given=None):
@@ -104,9 +110,12 @@ def _free_inputs(model):
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
     from . import _original
-    session = onnxruntime.InferenceSession.__new__(onnxruntime.InferenceSession)
-    (_original or onnxruntime.InferenceSession.__init__)(session, model, options, ["CPUExecutionProvider"])
-    return {value.name for value in session.get_inputs() if any(not isinstance(dim, int) for dim in value.shape)}
+    with _in_onnxruntime:
+        session = onnxruntime.InferenceSession.__new__(onnxruntime.InferenceSession)
+        (_original or onnxruntime.InferenceSession.__init__)(session, model, options, ["CPUExecutionProvider"])
+        free = {value.name for value in session.get_inputs() if any(not isinstance(dim, int) for dim in value.shape)}
+        del session
+    return free
 
 
 def _fixing(model, want, where):
