@@ -156,7 +156,7 @@ wpk_err wpk_fs_read(const char *path, size_t size_max, struct wpk_buf *out, stru
     return err;
 }
 
-static bool write_all(int fd, const char *data, size_t size)
+bool wpk_fs_write_all(int fd, const char *data, size_t size)
 {
     for (size_t done = 0; done < size;) {
         ssize_t written = write(fd, data + done, size - done);
@@ -252,7 +252,7 @@ static wpk_err write_stream(const char *path, const void *data, size_t size, str
     if (fd < 0) {
         return fail_errno("write", path, diag);
     }
-    wpk_err err = write_all(fd, data, size) ? WPK_OK : fail_errno("write", path, diag);
+    wpk_err err = wpk_fs_write_all(fd, data, size) ? WPK_OK : fail_errno("write", path, diag);
     if (close(fd) != 0 && err == WPK_OK) {
         err = fail_errno("write", path, diag);
     }
@@ -270,7 +270,7 @@ static wpk_err replace(const char *path, const void *data, size_t size, unsigned
     if (fd < 0) {
         return fail_errno("write", path, diag);
     }
-    if (!write_all(fd, data, size) || fsync(fd) != 0) {
+    if (!wpk_fs_write_all(fd, data, size) || fsync(fd) != 0) {
         err = fail_errno("write", path, diag);
         close(fd);
         goto done;

@@ -28,6 +28,9 @@ bool wpk_fs_is_stream(const char *path);
 wpk_err wpk_fs_write(const char *path, const void *data, size_t size, unsigned mode,
                      struct wpk_diag *diag);
 
+/* Write all bytes to a file descriptor; false: errno says why that failed. */
+bool wpk_fs_write_all(int fd, const char *data, size_t size);
+
 /* Sync the directory in which `path` is a name. */
 wpk_err wpk_fs_sync_name(const char *path, struct wpk_diag *diag);
 

@@ -13,6 +13,8 @@
  * (seq_cst), so one of them sees the other. */
 #include "runtime/pool.h"
 
+#include "common/clock.h"
+
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -23,7 +25,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SPIN_NS 60000      /* between two kernels of a model, and at the end of an uneven loop */
@@ -60,14 +61,6 @@ static void futex_wake(atomic_int *word)
     (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
-}
-
 /* Spin until `word` is no longer `value`; false when it took too long. */
 static bool spin_while(const struct wpk_pool *pool, atomic_int *word, int value)
 {
@@ -83,7 +76,7 @@ static bool spin_while(const struct wpk_pool *pool, atomic_int *word, int value)
             }
             __builtin_ia32_pause();
         }
-        uint64_t now = now_ns();
+        uint64_t now = wpk_clock_ns();
         if (deadline == 0) {
             deadline = now + SPIN_NS;
         } else if (now > deadline) {
@@ -115,7 +108,7 @@ static void *thread_main(void *argument)
         }
         atomic_fetch_add(&pool->inside, 1);
         if (atomic_load(&pool->ticket) == seen) {
-            pool->body(pool->user, self->index);
+            pool->body(pool->user, (size_t)self->index);
         }
         if (atomic_fetch_sub(&pool->inside, 1) == 1 && atomic_load(&pool->caller_sleeps)) {
             futex_wake(&pool->inside);

@@ -21,7 +21,7 @@ struct wpk_pool;
 
 /* Run one thread's part of a loop; the body itself divides the work. `thread` is 0 for the caller
  * and distinct, from 1 to thread_count - 1, for the pool's threads. */
-typedef void (*wpk_pool_body)(void *user, int thread);
+typedef void (*wpk_pool_body)(void *user, size_t thread);
 
 /* Start `thread_count` - 1 threads.
  *

@@ -25,7 +25,7 @@ static void sleep_us(int us)
     nanosleep(&time, NULL);
 }
 
-static void take_indices(void *user, int thread)
+static void take_indices(void *user, size_t thread)
 {
     struct work *work = user;
 
@@ -64,7 +64,7 @@ static void every_index_is_done_once(void **state)
 }
 
 /* Until both threads are here, however late the other one is given a core. */
-static void meet(struct work *work, int thread)
+static void meet(struct work *work, size_t thread)
 {
     atomic_fetch_or(&work->threads_seen, 1 << thread);
     for (int ms = 0; ms < 60000 && atomic_load(&work->threads_seen) != 3; ms++) {
@@ -72,7 +72,7 @@ static void meet(struct work *work, int thread)
     }
 }
 
-static void meet_once(void *user, int thread)
+static void meet_once(void *user, size_t thread)
 {
     meet(user, thread);
 }
@@ -93,7 +93,7 @@ static void sleeping_threads_are_woken(void **state)
 }
 
 /* The caller leaves first, and has to wait for the other one. */
-static void leave_late(void *user, int thread)
+static void leave_late(void *user, size_t thread)
 {
     struct work *work = user;
 
@@ -136,7 +136,7 @@ static int count_cpus(cpu_set_t *mask)
     return CPU_COUNT(mask);
 }
 
-static void note_place(void *user, int thread)
+static void note_place(void *user, size_t thread)
 {
     struct places *places = user;
     cpu_set_t mask;

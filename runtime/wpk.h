@@ -257,6 +257,22 @@ WPK_API wpk_err wpk_model_context_new(struct wpk_model *model, size_t shape,
                                       const struct wpk_context_options *options,
                                       struct wpk_model_context **out);
 WPK_API void wpk_model_context_free(struct wpk_model_context *context);
+/* Bytes of memory that the context holds, and the kernels and prepared constants of its set of
+ * shapes. A constant that n open sets of shapes have in common counts for an n-th. Scratch memory
+ * is among them once the context has run. */
+WPK_API size_t wpk_model_context_size(const struct wpk_model_context *context);
+
+/* Computes one of a loop's parts. */
+typedef void (*wpk_loop_part)(void *user, size_t part);
+/* Calls part(user, i) once for each i below `count`, in any order, on the calling thread and on any
+ * others, and returns when all calls have. */
+typedef void (*wpk_loop_runner)(void *host, wpk_loop_part part, void *user, size_t count);
+
+/* Run the loops of later runs on the threads of `runner`, which the thread that runs the model
+ * calls; the context ends its own threads. `count` is the number of threads that the context was
+ * made for. */
+WPK_API void wpk_model_context_use_threads(struct wpk_model_context *context,
+                                           wpk_loop_runner runner, void *host);
 
 /* Run the model once. The first run of a context reserves and touches scratch memory; later ones
  * allocate nothing.

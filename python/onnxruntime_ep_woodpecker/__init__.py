@@ -151,7 +151,11 @@ def install(tune="off", plans=None, words=()):
     _original = original = onnxruntime.InferenceSession.__init__
 
     where = _plans.folder(plans)
-    background = _plans.Background(where, words) if tune == "background" else None
+    threads = []
+    if tune == "background":
+        threads.append(_plans.Background(where, lambda stem: _plans.tune(stem, words)))
+    if os.environ.get("WPK_URL"):
+        threads.append(_plans.Background(where, _plans.tell, _plans.TELL_S))
 
     @functools.wraps(original)
     def init(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **named):
@@ -170,8 +174,8 @@ def install(tune="off", plans=None, words=()):
                 sess_options, providers = _by_device(onnxruntime, sess_options, providers, options)
                 provider_options = None if providers is None else provider_options
         original(self, path_or_bytes, sess_options, providers, provider_options, **named)
-        if key and background is not None:
-            background.keys.add(key)
+        for thread in threads if key else ():
+            thread.keys.add(key)
         if key and tune == "now":
             _plans.serve_now(self, where, key, words)
 

@@ -2,23 +2,35 @@
 """Plans of models that sessions of the provider use, in a folder:
 
     KEY.model           the model's path; KEY.onnx is beside it where a session got bytes
-    KEY-SHAPES.want     shapes that a session was called with and had no plan for, "NAME=EXTENT,..." a line
+    KEY-SHAPES.want     shapes that a session was called with and had no plan for, "NAME=EXTENT,..." a line, and
+                        "NAME=EXTENT,...:TYPE:ELEMENT,..." for an input that decides on shapes by its elements, and
+                        "threads COUNT" where runs have several
     KEY-SHAPES.wpk      the plan for them
     KEY-SHAPES.said     what a session made of it: whether it serves, and both times
     KEY-SHAPES.failed   why there is none
+    KEY-SHAPES.told     a service has counted that there is none
 
 KEY stands for the model's bytes.
 """
+import atexit
 import glob
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
 POLL_S = 1.0
+TELL_S = 60.0  # between two requests to a service
+UNREACHABLE = 3  # the exit code of wpkctl where no service answers
+
+# Python ends threads when the process ends: one that is inside ONNX Runtime's C++ would abort the process. The limit is
+# for a process that was forked meanwhile, in which nobody releases the lock.
+_in_onnxruntime = threading.Lock()
+atexit.register(_in_onnxruntime.acquire, timeout=30)
 
 
 def folder(given=None):
@@ -98,9 +110,52 @@ def _free_inputs(model):
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
     from . import _original
-    session = onnxruntime.InferenceSession.__new__(onnxruntime.InferenceSession)
-    (_original or onnxruntime.InferenceSession.__init__)(session, model, options, ["CPUExecutionProvider"])
-    return {value.name for value in session.get_inputs() if any(not isinstance(dim, int) for dim in value.shape)}
+    with _in_onnxruntime:
+        session = onnxruntime.InferenceSession.__new__(onnxruntime.InferenceSession)
+        (_original or onnxruntime.InferenceSession.__init__)(session, model, options, ["CPUExecutionProvider"])
+        free = {value.name for value in session.get_inputs() if any(not isinstance(dim, int) for dim in value.shape)}
+        del session
+    return free
+
+
+def _fixing(model, want, where):
+    """The options of wpkctl that fix a model's inputs; arrays are written into the folder `where`."""
+    free, words = _free_inputs(model), []
+    for index, line in enumerate(want.splitlines()):
+        name, _, rest = line.rpartition("=")
+        extents, *elements = rest.split(":")
+        if elements:
+            import numpy
+
+            shape = [int(extent) for extent in extents.split(",") if extent]
+            array = numpy.array([int(element) for element in elements[1].split(",") if element], elements[0])
+            path = os.path.join(where, "%d.npy" % index)
+            numpy.save(path, array.reshape(shape))
+            words += ["--bind", "%s=%s" % (name, path)]
+        elif name in free:
+            words += ["--shape", line]
+    return words
+
+
+def _wpkctl(command, stem, *words):
+    """Run wpkctl at the lowest priority on a model with the inputs that are wanted; None: there is no wpkctl."""
+    program = shutil.which("wpkctl", path=os.environ.get("WPK_BIN")) or shutil.which("wpkctl")
+    if program is None:
+        return None
+    model = _read(os.path.join(os.path.dirname(stem), os.path.basename(stem).split("-")[0] + ".model"))
+    with tempfile.TemporaryDirectory() as arrays:
+        fixing = _fixing(model, _read(stem + ".want"), arrays)
+        return subprocess.run(["nice", "-n", "19", program, command, model, *fixing, *words], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, errors="replace", check=False)
+
+
+def _begin(path):
+    """Make a file by which this process alone does something."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        return True
+    except OSError:
+        return False
 
 
 def tune(stem, words=()):
@@ -109,35 +164,44 @@ def tune(stem, words=()):
     Returns
     -------
     bool
-        Whether it is there.
+        Whether there is a plan now.
     """
-    program = shutil.which("wpkctl", path=os.environ.get("WPK_BIN")) or shutil.which("wpkctl")
-    if program is None:
-        return False
-    lock = stem + ".tuning"
-    try:
-        os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-    except FileExistsError:
+    if not _begin(stem + ".tuning"):
         return False  # another process is at it
+    part = stem + ".part.wpk"
     try:
-        model = _read(os.path.join(os.path.dirname(stem), os.path.basename(stem).split("-")[0] + ".model"))
-        free, shapes = _free_inputs(model), []
-        for line in _read(stem + ".want").splitlines():
-            if line.rpartition("=")[0] in free:
-                shapes += ["--shape", line]
-        part = stem + ".part.wpk"
-        told = subprocess.run(["nice", "-n", "19", program, "tune", model, "-o", part, "-q", *shapes, *words],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
-        if told.returncode != 0:
+        threads = [line.split()[1] for line in _read(stem + ".want").splitlines() if "=" not in line]
+        told = _wpkctl("tune", stem, "-o", part, "-q", "--threads", (threads or ["1"])[0], *words)
+        if told is not None and told.returncode != 0:
             _write(stem + ".failed", told.stderr.encode())
-            return False
-        os.replace(part, stem + ".wpk")
-        return True
+        elif told is not None:
+            os.replace(part, stem + ".wpk")
+        return os.path.exists(stem + ".wpk")
     except Exception as reason:  # onnxruntime's own classes, one a code
         _write(stem + ".failed", str(reason).encode())
         return False
     finally:
-        os.unlink(lock)
+        os.unlink(stem + ".tuning")
+
+
+def tell(stem):
+    """Look the operators of a model up at the service of $WPK_URL, which counts those that it has no kernel for.
+
+    Returns
+    -------
+    bool
+        Whether the service was asked.
+    """
+    if not _begin(stem + ".told"):
+        return False
+    told = None
+    try:
+        told = _wpkctl("check", stem, "--server", os.environ["WPK_URL"], "--json")
+    except Exception:  # onnxruntime's own classes, one a code; the model's file may be gone
+        pass
+    if told is None or told.returncode == UNREACHABLE:
+        os.unlink(stem + ".told")
+    return told is not None
 
 
 def serve_now(session, where, key, words, seconds=30):
@@ -151,7 +215,10 @@ def serve_now(session, where, key, words, seconds=30):
         if value.type not in types or any(not isinstance(dim, int) for dim in value.shape):
             return
         feeds[value.name] = numpy.zeros(value.shape, types[value.type])
-    session.run(None, feeds)
+    try:
+        session.run(None, feeds)
+    except Exception:  # onnxruntime's own classes; zeros are no shape that this model takes
+        return
     end = time.monotonic() + seconds
     while not glob.glob(os.path.join(where, key + "-*.want")) and time.monotonic() < end:
         time.sleep(0.01)
@@ -165,16 +232,17 @@ def serve_now(session, where, key, words, seconds=30):
 
 
 class Background:
-    """Tunes what this process's sessions want, one after the other, in a thread that ends with the process."""
+    """Works on what this process's sessions want, one after the other, in a thread that ends with the process."""
 
-    def __init__(self, where, words):
-        self.where, self.words, self.keys = where, words, set()
-        threading.Thread(target=self._work, daemon=True, name="woodpecker-plans").start()
+    def __init__(self, where, work, pause_s=POLL_S):
+        self.where, self.work, self.pause_s, self.keys = where, work, pause_s, set()
+        threading.Thread(target=self._run, daemon=True, name="woodpecker-plans").start()
 
-    def _work(self):
+    def _run(self):
         while True:
             for stem in wants(self.where, self.keys):
-                tune(stem, self.words)
+                if self.work(stem):
+                    time.sleep(self.pause_s)
             time.sleep(POLL_S)
 
 

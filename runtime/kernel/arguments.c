@@ -105,6 +105,19 @@ wpk_err wpk_arguments_match(const struct wpk_argument_list *list, const size_t *
     return WPK_OK;
 }
 
+wpk_err wpk_kernel_match(const struct wpk_kernel *kernel, const struct wpk_tensor_data *inputs,
+                         size_t input_count, void **in, const struct wpk_tensor_data *outputs,
+                         size_t output_count, void **out)
+{
+    wpk_err err = kernel->prepared
+                      ? wpk_arguments_match(&kernel->inputs, kernel->inputs.physical_size, inputs,
+                                            input_count, in, NULL)
+                      : WPK_EINVAL;
+    return err == WPK_OK ? wpk_arguments_match(&kernel->outputs, kernel->outputs.physical_size,
+                                               outputs, output_count, out, NULL)
+                         : err;
+}
+
 /* Arguments have the manifest's or recipe's names when a kernel is loaded, and the choice's names
  * after a choice was bound. */
 

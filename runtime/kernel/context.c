@@ -26,7 +26,9 @@ struct thread_scratch {
 struct wpk_context {
     int threads_wanted;             /* 0: what kernels want */
     int *cpus;                      /* owned; [threads_wanted] or NULL */
-    struct wpk_pool *pool;          /* owned; NULL: one thread */
+    struct wpk_pool *pool;          /* owned; NULL: one thread, or those of `runner` */
+    wpk_loop_runner runner;         /* NULL: loops run on `pool` */
+    void *host;                     /* of `runner` */
     struct thread_scratch *scratch; /* owned; [thread_count] */
     int thread_count;
     struct wpk_vendor_call *vendor_call; /* owned; of the vendor that was called last */
@@ -115,7 +117,7 @@ static void run_chunks(struct loop *loop)
     }
 }
 
-static void run_part(void *user, int thread)
+static void run_part(void *user, size_t thread)
 {
     struct loop *loop = user;
     struct wpk_scratch *scratch = &loop->context->scratch[thread].scratch;
@@ -139,14 +141,19 @@ static int parallel_for(void *user, wpk_abi_task task, int min, int extent, uint
 {
     struct wpk_context *context = user;
 
-    if (context->pool == NULL || current.in_loop || extent < 2) {
+    if ((context->pool == NULL && context->runner == NULL) || context->thread_count < 2 ||
+        current.in_loop || extent < 2) {
         return run_serially(user, task, min, extent, closure);
     }
     struct loop loop = {
         .context = context, .task = task, .closure = closure, .min = min, .extent = extent};
     loop.chunk = extent / ((long)context->thread_count * CHUNKS_PER_THREAD);
     loop.chunk += loop.chunk == 0;
-    wpk_pool_run(context->pool, run_part, &loop);
+    if (context->runner != NULL) {
+        context->runner(context->host, run_part, &loop, (size_t)context->thread_count);
+    } else {
+        wpk_pool_run(context->pool, run_part, &loop);
+    }
 
     int result = atomic_load(&loop.result);
     if (result != 0) {
@@ -196,7 +203,9 @@ static wpk_err start(struct wpk_context *context, int threads)
     memset(context->scratch, 0, size);
     context->thread_count = threads;
     wpk_context_limit_scratch(context, context->scratch_size_max);
-    wpk_err err = threads > 1 ? wpk_pool_new(threads, context->cpus, &context->pool) : WPK_OK;
+    wpk_err err = threads > 1 && context->runner == NULL
+                      ? wpk_pool_new(threads, context->cpus, &context->pool)
+                      : WPK_OK;
     if (err != WPK_OK) {
         stop(context);
     }
@@ -254,6 +263,25 @@ void wpk_context_limit_scratch(struct wpk_context *context, size_t size_max)
     for (int i = 0; i < context->thread_count; i++) {
         context->scratch[i].scratch.size_max = size_max;
     }
+}
+
+void wpk_context_use_threads(struct wpk_context *context, wpk_loop_runner runner, void *host)
+{
+    WPK_ASSERT(runner != NULL);
+    context->runner = runner;
+    context->host = host;
+    wpk_pool_free(context->pool);
+    context->pool = NULL;
+}
+
+size_t wpk_context_scratch_size(const struct wpk_context *context)
+{
+    size_t size = 0;
+
+    for (int i = 0; i < context->thread_count; i++) {
+        size += context->scratch[i].scratch.size;
+    }
+    return size;
 }
 
 /* ---- calls */

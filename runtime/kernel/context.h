@@ -48,5 +48,9 @@ struct wpk_diag *wpk_context_diag(struct wpk_context *context);
 /* Bound the scratch of each thread, for hosts and tests that need an allocation to fail.
  *   unit    size_max: bytes; 0: no bound */
 void wpk_context_limit_scratch(struct wpk_context *context, size_t size_max);
+/* See wpk_model_context_use_threads. */
+void wpk_context_use_threads(struct wpk_context *context, wpk_loop_runner runner, void *host);
+/* Bytes of scratch that later calls find ready. */
+size_t wpk_context_scratch_size(const struct wpk_context *context);
 
 #endif

@@ -43,28 +43,19 @@ static wpk_err check_device(struct wpk_kernel *kernel, const struct wpk_device *
     return WPK_OK;
 }
 
-static wpk_err load_frozen(struct wpk_kernel *kernel, const struct wpk_buf *bytes,
-                           struct wpk_diag *diag)
-{
-    char path[WPK_TRUST_PATH_MAX];
-    wpk_err err = wpk_trust_freeze(bytes, &kernel->frozen_fd, path, diag);
-    if (err == WPK_OK) {
-        kernel->frozen = true;
-        kernel->object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    }
-    return err;
-}
-
 static wpk_err open_object(struct wpk_kernel *kernel, const char *path, const struct wpk_buf *bytes,
                            bool freeze, struct wpk_diag *diag)
 {
     const struct wpk_abi_descriptor *descriptor = NULL;
 
     if (freeze) {
-        wpk_err err = load_frozen(kernel, bytes, diag);
+        char frozen[WPK_TRUST_PATH_MAX];
+        wpk_err err = wpk_trust_freeze(bytes, &kernel->frozen_fd, frozen, diag);
         if (err != WPK_OK) {
             return err;
         }
+        kernel->frozen = true;
+        kernel->object = dlopen(frozen, RTLD_NOW | RTLD_LOCAL);
     } else {
         /* A bare name would be looked for in the library path. */
         char *absolute = realpath(path, NULL);

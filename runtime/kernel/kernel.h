@@ -181,6 +181,13 @@ wpk_err wpk_kernel_check_indices(const struct wpk_kernel *kernel,
                                  const struct wpk_argument_list *list, void *const *data,
                                  const char *const *names, struct wpk_diag *diag);
 
+/* Find the data of a prepared kernel's inputs and outputs.
+ *   shape   in, out: in the order of the kernel's lists
+ *   errors  WPK_EINVAL it is not prepared; those of wpk_arguments_match */
+wpk_err wpk_kernel_match(const struct wpk_kernel *kernel, const struct wpk_tensor_data *inputs,
+                         size_t input_count, void **in, const struct wpk_tensor_data *outputs,
+                         size_t output_count, void **out);
+
 /* Find the data of each argument of `list` by its name.
  *
  *   shape   data [count]; found [list->count]; size [list->count]: bytes that each must have

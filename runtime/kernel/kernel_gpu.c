@@ -191,15 +191,7 @@ wpk_err wpk_kernel_launch(const struct wpk_kernel *kernel, struct wpk_context *c
     if (kernel->gpu == NULL) {
         return WPK_EUNSUPPORTED;
     }
-    if (!kernel->prepared) {
-        return WPK_EINVAL;
-    }
-    wpk_err err = wpk_arguments_match(&kernel->inputs, kernel->inputs.physical_size, inputs,
-                                      input_count, in, NULL);
-    if (err == WPK_OK) {
-        err = wpk_arguments_match(&kernel->outputs, kernel->outputs.physical_size, outputs,
-                                  output_count, out, NULL);
-    }
+    wpk_err err = wpk_kernel_match(kernel, inputs, input_count, in, outputs, output_count, out);
     if (err != WPK_OK) {
         return err;
     }

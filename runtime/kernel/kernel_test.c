@@ -144,6 +144,61 @@ static void computes_with_any_number_of_threads(void **state)
 }
 
 /* W is read by the prepare program alone. */
+/* Another host's threads: each part has one, the last part the first. */
+struct part {
+    wpk_loop_part part;
+    void *user;
+    size_t index;
+    pthread_t thread;
+};
+
+static void *run_one(void *argument)
+{
+    const struct part *part = argument;
+
+    part->part(part->user, part->index);
+    return NULL;
+}
+
+static void run_parts(void *host, wpk_loop_part part, void *user, size_t count)
+{
+    struct part parts[8];
+
+    assert_true(count <= 8);
+    *(size_t *)host += count;
+    for (size_t i = count; i-- > 0;) {
+        parts[i] = (struct part){.part = part, .user = user, .index = i};
+        assert_int_equal(pthread_create(&parts[i].thread, NULL, run_one, &parts[i]), 0);
+    }
+    for (size_t i = 0; i < count; i++) {
+        pthread_join(parts[i].thread, NULL);
+    }
+}
+
+static void computes_on_threads_of_its_host(void **state)
+{
+    static struct data data;
+    struct wpk_kernel *kernel = open_fixture(state);
+    size_t parts = 0;
+
+    fill(&data);
+    assert_int_equal(prepare(kernel, &data), WPK_OK);
+    for (int threads = 1; threads <= 3; threads += 2) {
+        struct wpk_context *context = new_context(threads);
+        assert_int_equal(run(kernel, context, &data), WPK_OK);
+        assert_int_equal(parts, 0);
+        wpk_context_use_threads(context, run_parts, &parts);
+        for (int i = 0; i < 20; i++) {
+            memset(data.y, 0, sizeof(data.y));
+            assert_int_equal(run(kernel, context, &data), WPK_OK);
+            check(&data);
+        }
+        assert_true(threads == 1 ? parts == 0 : parts >= 20 * 3);
+        wpk_context_free(context);
+    }
+    wpk_kernel_close(kernel);
+}
+
 static void tells_where_its_constants_lie(void **state)
 {
     static struct data data;
@@ -420,6 +475,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_its_arguments),
         cmocka_unit_test(computes_with_any_number_of_threads),
+        cmocka_unit_test(computes_on_threads_of_its_host),
         cmocka_unit_test(tells_where_its_constants_lie),
         cmocka_unit_test(refuses_wrong_tensors),
         cmocka_unit_test(refuses_indices_out_of_their_axis),

@@ -20,19 +20,6 @@ static void fill_lists(struct wpk_kernel *kernel, const struct wpk_recipe *recip
 
 /* ---- on a GPU, where a primitive has the arguments of a kernel of ours */
 
-/* The version is compared: algorithms have other numbers in another one. */
-static wpk_err open_library(const struct wpk_vendor_options *options,
-                            const struct wpk_gpu_vendor **out, struct wpk_diag *diag)
-{
-    wpk_err err = wpk_gpu_vendor_open(options->provider, options->library_dir, out, diag);
-    if (err == WPK_OK && options->version != NULL &&
-        strcmp(options->version, (*out)->version) != 0) {
-        return wpk_fail(diag, WPK_EMISMATCH, "%s %s is wanted, this is %s", options->provider,
-                        options->version, (*out)->version);
-    }
-    return err;
-}
-
 static void fill_manifest(const struct wpk_recipe *recipe, bool emulated, struct wpk_manifest *out)
 {
     struct wpk_named_tensor *const lists[] = {[WPK_RECIPE_INPUT] = out->inputs,
@@ -56,24 +43,19 @@ static wpk_err open_on_gpu(struct wpk_kernel *kernel, const struct wpk_recipe *r
 {
     struct wpk_gpu_options gpu = {.recipe = recipe, .any_algorithm = options->any_algorithm};
 
-    wpk_err err = open_library(options, &gpu.vendor, diag);
+    wpk_err err = wpk_gpu_vendor_open(options->provider, options->library_dir, &gpu.vendor, diag);
+    /* Algorithms have other numbers in another version. */
+    if (err == WPK_OK && options->version != NULL &&
+        strcmp(options->version, gpu.vendor->version) != 0) {
+        err = wpk_fail(diag, WPK_EMISMATCH, "%s %s is wanted, this is %s", options->provider,
+                       options->version, gpu.vendor->version);
+    }
     if (err == WPK_OK) {
         gpu.emulated = gpu.vendor->emulated;
         fill_manifest(recipe, gpu.emulated, &kernel->manifest);
         err = wpk_gpu_open(&gpu, &kernel->gpu, diag);
     }
     return err == WPK_OK ? wpk_kernel_lay_out(kernel, diag) : err;
-}
-
-static wpk_err open_primitive(struct wpk_kernel *kernel, const struct wpk_recipe *recipe,
-                              const struct wpk_vendor_options *options, struct wpk_diag *diag)
-{
-    wpk_err err = wpk_vendor_open(recipe, options, &kernel->vendor, diag);
-
-    if (err == WPK_OK) {
-        fill_lists(kernel, recipe);
-    }
-    return err;
 }
 
 wpk_err wpk_kernel_of_recipe(const struct wpk_recipe *recipe,
@@ -89,7 +71,10 @@ wpk_err wpk_kernel_of_recipe(const struct wpk_recipe *recipe,
     }
     kernel->taken = (struct wpk_choice_taken){.index = -1, .kind = "", .reason = ""};
     wpk_err err = on_gpu ? open_on_gpu(kernel, recipe, options, diag)
-                         : open_primitive(kernel, recipe, options, diag);
+                         : wpk_vendor_open(recipe, options, &kernel->vendor, diag);
+    if (err == WPK_OK && !on_gpu) {
+        fill_lists(kernel, recipe);
+    }
     err = err == WPK_OK ? wpk_recipe_encode(recipe, &text) : err;
     err = err == WPK_OK ? wpk_buf_take(&text, &kernel->manifest_text, NULL) : err;
     wpk_buf_fini(&text);

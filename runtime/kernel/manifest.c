@@ -17,16 +17,26 @@ static int list_get(const struct wpk_manifest *manifest, int list,
     return counts[list];
 }
 
+static const struct wpk_named_tensor *find_in(const struct wpk_named_tensor *list, int count,
+                                              const char *name)
+{
+    for (int i = 0; i < count; i++) {
+        if (strcmp(list[i].name, name) == 0) {
+            return &list[i];
+        }
+    }
+    return NULL;
+}
+
 const struct wpk_named_tensor *wpk_manifest_find(const struct wpk_manifest *manifest,
                                                  const char *name)
 {
     for (int list = 0; list < 4; list++) {
         const struct wpk_named_tensor *tensors = NULL;
         int count = list_get(manifest, list, &tensors);
-        for (int i = 0; i < count; i++) {
-            if (strcmp(tensors[i].name, name) == 0) {
-                return &tensors[i];
-            }
+        const struct wpk_named_tensor *found = find_in(tensors, count, name);
+        if (found != NULL) {
+            return found;
         }
     }
     return NULL;
@@ -65,31 +75,14 @@ static void check_arguments(struct wpk_json_reader *r, void *object)
         }
     }
     for (int i = 0; i < m->prepare_count; i++) {
-        bool known = false;
-        for (int k = 0; k < m->constant_count; k++) {
-            known = known || strcmp(m->prepare[i], m->constants[k].name) == 0;
-        }
-        for (int k = 0; k < m->prepared_count; k++) {
-            known = known || strcmp(m->prepare[i], m->prepared[k].name) == 0;
-        }
-        if (!known) {
+        if (find_in(m->constants, m->constant_count, m->prepare[i]) == NULL &&
+            find_in(m->prepared, m->prepared_count, m->prepare[i]) == NULL) {
             wpk_json_fail(r, "prepare", WPK_EINVAL, "'%s' is no constant", m->prepare[i]);
         }
     }
     if (m->output_count == 0) {
         wpk_json_fail(r, "outputs", WPK_EINVAL, "there must be an output");
     }
-}
-
-static const struct wpk_named_tensor *find_in(const struct wpk_named_tensor *list, int count,
-                                              const char *name)
-{
-    for (int i = 0; i < count; i++) {
-        if (strcmp(list[i].name, name) == 0) {
-            return &list[i];
-        }
-    }
-    return NULL;
 }
 
 /* A name stands once in the four lists, and programs take no other. */
@@ -126,12 +119,8 @@ static void check_indices(struct wpk_json_reader *r, void *object)
         const struct wpk_manifest_index *index = &m->indices[i];
         const struct wpk_named_tensor *tensor = find_in(m->inputs, m->input_count, index->tensor);
         tensor = tensor != NULL ? tensor : find_in(m->constants, m->constant_count, index->tensor);
-        int64_t count = 1;
-        for (int d = 0; tensor != NULL && d < tensor->type.rank; d++) {
-            count *= tensor->type.extent[d];
-        }
         if (tensor == NULL || wpk_dtype_is_float(tensor->type.dtype) ||
-            !wpk_index_bound_fits(&index->bound, count)) {
+            !wpk_index_bound_fits(&index->bound, wpk_tensor_type_elements(&tensor->type))) {
             wpk_json_fail(r, "indices", WPK_EINVAL,
                           "no elements of an input or constant of integers");
         }

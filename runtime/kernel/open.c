@@ -60,17 +60,6 @@ static wpk_err load_entry(const struct walk *walk, const struct wpk_choice_entry
     return WPK_OK;
 }
 
-static wpk_err test(struct wpk_kernel *kernel, const struct wpk_choice *choice,
-                    struct wpk_diag *diag)
-{
-    if (!wpk_choice_has_test(choice)) {
-        return wpk_fail(diag, WPK_EUNSUPPORTED,
-                        "the driver compiles this kernel from PTX, and the choice has no "
-                        "self-test for it");
-    }
-    return wpk_self_test_run(kernel, choice, diag);
-}
-
 static wpk_err try_entry(const struct walk *walk, const struct wpk_choice_entry *entry,
                          struct wpk_kernel **out, struct wpk_diag *diag)
 {
@@ -84,18 +73,13 @@ static wpk_err try_entry(const struct walk *walk, const struct wpk_choice_entry 
         *out = kernel;
         return WPK_OK;
     }
-    err = test(kernel, walk->choice, diag);
+    err = wpk_choice_has_test(walk->choice)
+              ? wpk_self_test_run(kernel, walk->choice, diag)
+              : wpk_fail(diag, WPK_EUNSUPPORTED,
+                         "the driver compiles this kernel from PTX, and the choice has no "
+                         "self-test for it");
     wpk_kernel_close(kernel);
     return err == WPK_OK ? load_entry(walk, entry, out, diag) : err;
-}
-
-static void note(struct walk *walk, int index, wpk_err err, const struct wpk_diag *diag)
-{
-    const struct wpk_choice_entry *entry = &walk->choice->chain[index];
-
-    wpk_buf_printf(&walk->reasons, "%s%d (%s): %s", walk->reasons.size > 0 ? "\n" : "", index,
-                   wpk_choice_kind_name(entry->kind),
-                   diag->text[0] != '\0' ? diag->text : wpk_err_text(err));
 }
 
 /* Open the first entry of the chain that can be opened. A lack of memory ends the walk: there would
@@ -105,12 +89,15 @@ static wpk_err walk_chain(struct walk *walk, struct wpk_kernel **out, struct wpk
     for (int i = 0; i < walk->choice->chain_count; i++) {
         struct wpk_kernel *kernel = NULL;
         struct wpk_diag own = {0};
-        wpk_err err = try_entry(walk, &walk->choice->chain[i], &kernel, &own);
+        const struct wpk_choice_entry *entry = &walk->choice->chain[i];
+        const char *kind = wpk_choice_kind_name(entry->kind);
+        wpk_err err = try_entry(walk, entry, &kernel, &own);
         if (err == WPK_ENOMEM) {
             return err;
         }
         if (err != WPK_OK) {
-            note(walk, i, err, &own);
+            wpk_buf_printf(&walk->reasons, "%s%d (%s): %s", walk->reasons.size > 0 ? "\n" : "", i,
+                           kind, own.text[0] != '\0' ? own.text : wpk_err_text(err));
             continue;
         }
         err = wpk_buf_status(&walk->reasons);
@@ -121,10 +108,8 @@ static wpk_err walk_chain(struct walk *walk, struct wpk_kernel **out, struct wpk
             wpk_kernel_close(kernel);
             return err;
         }
-        kernel->taken =
-            (struct wpk_choice_taken){.index = i,
-                                      .kind = wpk_choice_kind_name(walk->choice->chain[i].kind),
-                                      .reason = kernel->reason != NULL ? kernel->reason : ""};
+        kernel->taken = (struct wpk_choice_taken){
+            .index = i, .kind = kind, .reason = kernel->reason != NULL ? kernel->reason : ""};
         *out = kernel;
         return WPK_OK;
     }

@@ -14,15 +14,7 @@ wpk_err wpk_kernel_run(const struct wpk_kernel *kernel, struct wpk_context *cont
     void *in[WPK_ABI_ARGUMENTS_MAX];
     void *out[WPK_ABI_ARGUMENTS_MAX];
 
-    if (!kernel->prepared) {
-        return WPK_EINVAL;
-    }
-    wpk_err err = wpk_arguments_match(&kernel->inputs, kernel->inputs.physical_size, inputs,
-                                      input_count, in, NULL);
-    if (err == WPK_OK) {
-        err = wpk_arguments_match(&kernel->outputs, kernel->outputs.physical_size, outputs,
-                                  output_count, out, NULL);
-    }
+    wpk_err err = wpk_kernel_match(kernel, inputs, input_count, in, outputs, output_count, out);
     if (err != WPK_OK) {
         return err;
     }
@@ -45,14 +37,10 @@ static wpk_err check_index(const struct wpk_manifest_index *index,
                            const struct wpk_tensor_type *type, bool dense, void *data,
                            const char *name, struct wpk_diag *diag)
 {
-    int64_t count = 1;
-
-    for (int d = 0; d < type->rank; d++) {
-        count *= type->extent[d];
-    }
     void *copy = NULL;
+
     if (!dense && !wpk_layout_is_row_major(&type->layout)) {
-        copy = malloc((size_t)count * wpk_dtype_size(type->dtype));
+        copy = malloc((size_t)wpk_tensor_type_elements(type) * wpk_dtype_size(type->dtype));
         if (copy == NULL) {
             return WPK_ENOMEM;
         }

@@ -28,44 +28,40 @@ static void *draw(const struct wpk_choice *choice, const struct wpk_choice_list 
     return dense;
 }
 
+/* Take memory for tensor `i` of a list, in the kernel's layout. */
+static struct wpk_tensor_data take(const struct wpk_argument_list *list, size_t i)
+{
+    return (struct wpk_tensor_data){.name = list->name[i],
+                                    .data = wpk_memory_take(list->physical_size[i]),
+                                    .size = list->physical_size[i]};
+}
+
 static wpk_err make_inputs(const struct wpk_kernel *kernel, struct test *test)
 {
     const struct wpk_choice *choice = test->choice;
+    bool made = true;
 
-    for (size_t i = 0; i < kernel->constants.count; i++) {
+    for (size_t i = 0; made && i < kernel->constants.count; i++) {
         test->constants[i] = (struct wpk_tensor_data){
             .name = kernel->constants.name[i],
             .data = draw(choice, &choice->constants, i, &kernel->constants),
             .size = kernel->constants.logical_size[i]};
-        if (test->constants[i].data == NULL) {
-            return WPK_ENOMEM;
-        }
+        made = test->constants[i].data != NULL;
     }
-    for (size_t i = 0; i < kernel->inputs.count; i++) {
-        test->inputs[i] =
-            (struct wpk_tensor_data){.name = kernel->inputs.name[i],
-                                     .data = wpk_memory_take(kernel->inputs.physical_size[i]),
-                                     .size = kernel->inputs.physical_size[i]};
+    for (size_t i = 0; made && i < kernel->inputs.count; i++) {
+        test->inputs[i] = take(&kernel->inputs, i);
         void *dense = draw(choice, &choice->inputs, i, &kernel->inputs);
-        bool made = test->inputs[i].data != NULL && dense != NULL;
+        made = test->inputs[i].data != NULL && dense != NULL;
         if (made) {
             wpk_tensor_pack(&kernel->inputs.argument[i].type, dense, test->inputs[i].data);
         }
         wpk_memory_give(dense);
-        if (!made) {
-            return WPK_ENOMEM;
-        }
     }
-    for (size_t i = 0; i < kernel->outputs.count; i++) {
-        test->outputs[i] =
-            (struct wpk_tensor_data){.name = kernel->outputs.name[i],
-                                     .data = wpk_memory_take(kernel->outputs.physical_size[i]),
-                                     .size = kernel->outputs.physical_size[i]};
-        if (test->outputs[i].data == NULL) {
-            return WPK_ENOMEM;
-        }
+    for (size_t i = 0; made && i < kernel->outputs.count; i++) {
+        test->outputs[i] = take(&kernel->outputs, i);
+        made = test->outputs[i].data != NULL;
     }
-    return WPK_OK;
+    return made ? WPK_OK : WPK_ENOMEM;
 }
 
 static wpk_err compute(struct wpk_kernel *kernel, const struct test *test, struct wpk_diag *diag)

@@ -95,25 +95,11 @@ wpk_err wpk_trust_check(const char *path, const char *public_key, const struct w
     return err;
 }
 
-static bool write_all(int fd, const char *data, size_t size)
-{
-    while (size > 0) {
-        ssize_t written = write(fd, data, size);
-        if (written < 0 && errno != EINTR) {
-            return false;
-        }
-        size_t step = written > 0 ? (size_t)written : 0;
-        data += step;
-        size -= step;
-    }
-    return true;
-}
-
 wpk_err wpk_trust_freeze(const struct wpk_buf *object, int *fd, char *path, struct wpk_diag *diag)
 {
     int memory = memfd_create("wpk-kernel", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-    if (memory < 0 || !write_all(memory, object->data, object->size) ||
+    if (memory < 0 || !wpk_fs_write_all(memory, object->data, object->size) ||
         fcntl(memory, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
         wpk_diag_set(diag, "cannot keep the kernel in memory: %s%s", strerror(errno),
                      wpk_fs_advice(errno));

@@ -190,25 +190,22 @@ static wpk_err load_step(struct wpk_model_shape *shape, int index, const struct 
 {
     const struct wpk_model_plan_step *step = &shape->plan->steps[index];
     const struct wpk_model_plan_kernel *at = &shape->file->kernels[step->kernel];
-    int *latest = &shape->latest[step->kernel];
+    const struct wpk_kernel *first = NULL;
 
-    for (int s = *latest; s >= 0; s = shape->previous[s]) {
+    for (int s = index - 1; s >= 0; s--) {
+        if (shape->plan->steps[s].kernel != step->kernel || shape->share[s] >= 0) {
+            continue;
+        }
         if (same_constants(shape->kernels[s], step, &shape->plan->steps[s])) {
             shape->share[index] = s;
             shape->kernels[index] = shape->kernels[s];
             return WPK_OK;
         }
+        first = shape->kernels[s];
     }
-    shape->previous[index] = *latest;
-    wpk_err err =
-        *latest >= 0
-            ? wpk_kernel_load_again(shape->kernels[*latest], device, &shape->kernels[index], diag)
-            : wpk_kernel_load_bytes(shape->file->data + at->offset, (size_t)at->size, device,
-                                    &shape->kernels[index], diag);
-    if (err == WPK_OK) {
-        *latest = index;
-    }
-    return err;
+    return first != NULL ? wpk_kernel_load_again(first, device, &shape->kernels[index], diag)
+                         : wpk_kernel_load_bytes(shape->file->data + at->offset, (size_t)at->size,
+                                                 device, &shape->kernels[index], diag);
 }
 
 static wpk_err open_step(struct wpk_model_shape *shape, int index, const struct wpk_device *device,
@@ -246,6 +243,19 @@ static void forget_pages(const struct wpk_model *model)
     (void)madvise(model->bytes, model->size, MADV_DONTNEED);
 }
 
+/* Let the kernel read what another one has prepared already. */
+static void share_constants(struct wpk_constants *constants, struct wpk_kernel *kernel)
+{
+    struct wpk_span own[WPK_ABI_ARGUMENTS_MAX];
+    void *shared[WPK_ABI_ARGUMENTS_MAX];
+    size_t count = wpk_kernel_constants(kernel, own);
+
+    for (size_t i = 0; i < count; i++) {
+        shared[i] = wpk_constants_share(constants, (void *)own[i].data, own[i].size);
+    }
+    wpk_kernel_move_constants(kernel, shared);
+}
+
 static wpk_err prepare(const struct wpk_model *model, struct wpk_model_shape *shape,
                        struct wpk_diag *diag)
 {
@@ -257,16 +267,17 @@ static wpk_err prepare(const struct wpk_model *model, struct wpk_model_shape *sh
         const struct wpk_kernel *kernel = own_kernel(shape, i);
         size += kernel != NULL ? wpk_memory_round(wpk_kernel_fixed_size(kernel)) : 0;
     }
-    shape->fixed = wpk_memory_take(size);
-    if (shape->fixed == NULL) {
-        return WPK_ENOMEM;
-    }
+    err = wpk_constants_init(&shape->constants, size);
     size = 0;
     for (int i = 0; err == WPK_OK && i < plan->step_count; i++) {
         struct wpk_kernel *kernel = own_kernel(shape, i);
         if (kernel != NULL) {
-            err = prepare_step(shape, &plan->steps[i], kernel, shape->fixed + size, diag);
+            err =
+                prepare_step(shape, &plan->steps[i], kernel, shape->constants.memory + size, diag);
             size += wpk_memory_round(wpk_kernel_fixed_size(kernel));
+            if (err == WPK_OK) {
+                share_constants(&shape->constants, kernel);
+            }
             forget_pages(model);
         }
     }
@@ -279,16 +290,11 @@ static wpk_err describe(struct wpk_model_shape *shape)
 
     shape->kernels = calloc((size_t)plan->step_count + 1, sizeof(struct wpk_kernel *));
     shape->share = calloc((size_t)plan->step_count + 1, sizeof(int));
-    shape->previous = calloc((size_t)plan->step_count + 1, sizeof(int));
-    shape->latest = calloc((size_t)shape->file->kernel_count + 1, sizeof(int));
     shape->inputs = calloc((size_t)plan->input_count + 1, sizeof(*shape->inputs));
     shape->outputs = calloc((size_t)plan->output_count + 1, sizeof(*shape->outputs));
-    if (shape->kernels == NULL || shape->share == NULL || shape->previous == NULL ||
-        shape->latest == NULL || shape->inputs == NULL || shape->outputs == NULL) {
+    if (shape->kernels == NULL || shape->share == NULL || shape->inputs == NULL ||
+        shape->outputs == NULL) {
         return WPK_ENOMEM;
-    }
-    for (int k = 0; k < shape->file->kernel_count; k++) {
-        shape->latest[k] = -1;
     }
     for (int i = 0; i < plan->input_count; i++) {
         shape->inputs[i].name = plan->inputs[i].name;
@@ -310,17 +316,13 @@ static void unload(struct wpk_model_shape *shape)
         }
     }
     shape->open_count = 0;
-    wpk_memory_give(shape->fixed);
-    shape->fixed = NULL;
+    wpk_constants_fini(&shape->constants);
 }
 
 static wpk_err load(struct wpk_model *model, struct wpk_model_shape *shape, struct wpk_diag *diag)
 {
     wpk_err err = WPK_OK;
 
-    for (int k = 0; k < shape->file->kernel_count; k++) {
-        shape->latest[k] = -1;
-    }
     for (int i = 0; err == WPK_OK && i < shape->plan->step_count; i++) {
         shape->share[i] = -1;
         shape->kernels[i] = NULL;
@@ -401,8 +403,6 @@ void wpk_model_close(struct wpk_model *model)
         unload(shape);
         free(shape->kernels);
         free(shape->share);
-        free(shape->previous);
-        free(shape->latest);
         free(shape->inputs);
         free(shape->outputs);
     }

@@ -11,19 +11,35 @@
 
 struct wpk_kernel;
 
+/* The constants that one set of shapes prepares. Of equal tensors in a process one copy is kept,
+ * whichever plan prepared it, and with it the memory of that plan. `= {0}` is valid to fini. */
+struct wpk_constants {
+    char *memory; /* [size] */
+    size_t size;
+    struct wpk_constant_block *block; /* has `memory`; owned, together with others */
+    struct wpk_constant_use *uses;    /* owned; tensors that are read, its own among them */
+};
+
+/* Take memory.   errors  WPK_ENOMEM */
+wpk_err wpk_constants_init(struct wpk_constants *constants, size_t size);
+void wpk_constants_fini(struct wpk_constants *constants);
+/* Returns where to read the tensor that was prepared at `data`, in the memory: there, or where an
+ * equal one lies; the pages at `data` are given back then. */
+void *wpk_constants_share(struct wpk_constants *constants, void *data, size_t size);
+/* Bytes of the memory; of a tensor that n sets of shapes read, an n-th. */
+size_t wpk_constants_size(const struct wpk_constants *constants);
+
 /* The kernels of one set of shapes, once a context wants them. */
 struct wpk_model_shape {
     const struct wpk_model_plan *file;
     const struct wpk_model_plan_shape *plan;
     bool is_loaded;
-    int open_count;               /* steps that have been begun to open */
-    struct wpk_kernel **kernels;  /* [step_count]; owned by the step itself, if its share is -1 */
-    int *share;                   /* owned; [step_count] earlier step whose kernel it runs; -1 */
-    int *latest;                  /* owned; [kernel_count] last step with a kernel of its own; -1 */
-    int *previous;                /* owned; [step_count] such a step before it; -1: none */
-    char *fixed;                  /* owned; what the kernels prepare */
-    struct wpk_argument *inputs;  /* owned; [input_count] */
-    struct wpk_argument *outputs; /* owned; [output_count] */
+    int open_count;                 /* steps that have been begun to open */
+    struct wpk_kernel **kernels;    /* [step_count]; owned by the step itself, if its share is -1 */
+    int *share;                     /* owned; [step_count] earlier step whose kernel it runs; -1 */
+    struct wpk_constants constants; /* what the kernels prepare */
+    struct wpk_argument *inputs;    /* owned; [input_count] */
+    struct wpk_argument *outputs;   /* owned; [output_count] */
 };
 
 struct wpk_model {

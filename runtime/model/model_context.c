@@ -2,6 +2,7 @@
 /* A context holds everything that a run writes. Kernels reserve their scratch memory in its first
  * run; later ones allocate nothing. */
 #include "common/clock.h"
+#include "runtime/kernel/context.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/model/model.h"
 #include "runtime/scratch.h"
@@ -369,6 +370,25 @@ void wpk_model_context_free(struct wpk_model_context *context)
     free(context->outputs);
     wpk_memory_give(context->arena);
     free(context);
+}
+
+void wpk_model_context_use_threads(struct wpk_model_context *context, wpk_loop_runner runner,
+                                   void *host)
+{
+    wpk_context_use_threads(context->context, runner, host);
+}
+
+size_t wpk_model_context_size(const struct wpk_model_context *context)
+{
+    const struct wpk_model_plan *file = context->shape->file;
+    size_t size = (size_t)context->shape->plan->arena_size +
+                  wpk_constants_size(&context->shape->constants) +
+                  wpk_context_scratch_size(context->context);
+
+    for (int k = 0; k < file->kernel_count; k++) {
+        size += (size_t)file->kernels[k].size;
+    }
+    return size;
 }
 
 /* ---- running */

@@ -114,19 +114,16 @@ static struct ort_status *copy_data(const struct wpk_ort *ort, const struct ort_
 {
     struct ort_status *status = NULL;
     const struct ort_value *source;
-    const void *from;
-    void *to;
-    size_t size, room;
+    struct wpk_ort_tensor from, to;
     WPK_ORT_TRY(ort->ValueInfo_GetInitializerValue(info, &source));
-    WPK_ORT_TRY(ort->GetTensorSizeInBytes(source, &size));
-    WPK_ORT_TRY(ort->GetTensorSizeInBytes(value, &room));
-    if (size != room) {
-        WPK_ORT_TRY(wpk_ort_fail(ort, "a constant has %zu bytes, its type %zu", size, room));
+    WPK_ORT_TRY(wpk_ort_tensor(ort, source, &from));
+    WPK_ORT_TRY(wpk_ort_tensor(ort, value, &to));
+    if (from.size != to.size) {
+        WPK_ORT_TRY(
+            wpk_ort_fail(ort, "a constant has %zu bytes, its type %zu", from.size, to.size));
     }
-    if (size > 0) {
-        WPK_ORT_TRY(ort->GetTensorData(source, &from));
-        WPK_ORT_TRY(ort->GetTensorMutableData(value, &to));
-        memcpy(to, from, size);
+    if (from.size > 0) {
+        memcpy(to.data, from.data, from.size);
     }
 done:
     return status;

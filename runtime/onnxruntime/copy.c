@@ -106,23 +106,16 @@ static struct ort_status *make_expand(struct copy *copy, struct draft *draft,
     const struct wpk_ort *ort = copy->ort;
     struct ort_status *status = NULL;
     struct ort_value *from = NULL, *scalar = NULL;
-    struct ort_shape_info *shape = NULL;
     struct ort_allocator *allocator;
+    struct wpk_ort_tensor source, target;
     const char **inputs;
     char *name;
-    const void *source;
-    void *target;
-    int element;
-    size_t size;
     WPK_ORT_TRY(ort->OpAttr_GetTensorAttributeAsOrtValue(value, &from));
-    WPK_ORT_TRY(ort->GetTensorTypeAndShape(from, &shape));
-    WPK_ORT_TRY(ort->GetTensorElementType(shape, &element));
+    WPK_ORT_TRY(wpk_ort_tensor(ort, from, &source));
     WPK_ORT_TRY(ort->GetAllocatorWithDefaultOptions(&allocator));
-    WPK_ORT_TRY(ort->CreateTensorAsOrtValue(allocator, NULL, 0, element, &scalar));
-    WPK_ORT_TRY(ort->GetTensorSizeInBytes(scalar, &size));
-    WPK_ORT_TRY(ort->GetTensorData(from, &source));
-    WPK_ORT_TRY(ort->GetTensorMutableData(scalar, &target));
-    memcpy(target, source, size);
+    WPK_ORT_TRY(ort->CreateTensorAsOrtValue(allocator, NULL, 0, source.element, &scalar));
+    WPK_ORT_TRY(wpk_ort_tensor(ort, scalar, &target));
+    memcpy(target.data, source.data, target.size);
     size_t name_size = strlen(draft->outputs[0]);
     WPK_ORT_TAKE(copy->arena, name_size + 2, name);
     memcpy(name, draft->outputs[0], name_size);
@@ -137,7 +130,6 @@ static struct ort_status *make_expand(struct copy *copy, struct draft *draft,
     draft->input_count = 2;
     draft->attribute_count = 0;
 done:
-    ort->ReleaseTensorTypeAndShapeInfo(shape);
     ort->ReleaseValue(scalar);
     ort->ReleaseValue(from);
     return status;

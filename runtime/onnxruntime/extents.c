@@ -36,35 +36,20 @@ done:
     return status;
 }
 
-/* The extent of one axis of a call's input. */
-static struct ort_status *read_axis(const struct wpk_ort *ort, const struct ort_value *input,
-                                    size_t axis, int64_t *out)
-{
-    struct ort_status *status = NULL;
-    struct ort_shape_info *shape = NULL;
-    size_t rank;
-    int64_t extents[64];
-    WPK_ORT_TRY(ort->GetTensorTypeAndShape(input, &shape));
-    WPK_ORT_TRY(ort->GetDimensionsCount(shape, &rank));
-    if (axis >= rank || rank > sizeof(extents) / sizeof(extents[0])) {
-        WPK_ORT_TRY(wpk_ort_fail(ort, "an input has %zu axes", rank));
-    }
-    WPK_ORT_TRY(ort->GetDimensions(shape, extents, rank));
-    *out = extents[axis];
-done:
-    ort->ReleaseTensorTypeAndShapeInfo(shape);
-    return status;
-}
-
 struct ort_status *wpk_extents_read(const struct wpk_extents *extents, const struct wpk_ort *ort,
                                     const struct ort_value *const *inputs, int64_t *out)
 {
     struct ort_status *status = NULL;
+    struct wpk_ort_tensor input;
     for (size_t i = 0; i < extents->rank; i++) {
         const struct wpk_extent *extent = &extents->axes[i];
         out[i] = extent->number;
         if (extent->number < 0) {
-            WPK_ORT_TRY(read_axis(ort, inputs[extent->input], extent->axis, &out[i]));
+            WPK_ORT_TRY(wpk_ort_tensor(ort, inputs[extent->input], &input));
+            if (extent->axis >= input.rank) {
+                WPK_ORT_TRY(wpk_ort_fail(ort, "an input has %zu axes", input.rank));
+            }
+            out[i] = input.extent[extent->axis];
         }
     }
 done:

@@ -83,11 +83,9 @@ static struct ort_status *validate(struct ort_ep_factory *factory,
     return NULL;
 }
 
-/* NULL stands for ONNX Runtime's own allocator of CPU memory. */
-static struct ort_status *create_allocator(struct ort_ep_factory *factory,
-                                           const struct ort_memory_info *info,
-                                           const struct ort_pairs *options,
-                                           struct ort_allocator **out)
+/* NULL stands for ONNX Runtime's own allocator of CPU memory, and for no stream. */
+static struct ort_status *create_none(struct ort_ep_factory *factory, const void *owner,
+                                      const struct ort_pairs *options, void **out)
 {
     *out = NULL;
     return NULL;
@@ -106,13 +104,6 @@ static struct ort_status *create_data_transfer(struct ort_ep_factory *factory, v
 static bool is_stream_aware(const struct ort_ep_factory *factory)
 {
     return false;
-}
-
-static struct ort_status *create_stream(struct ort_ep_factory *factory, const void *device,
-                                        const struct ort_pairs *options, void **out)
-{
-    *out = NULL;
-    return NULL;
 }
 
 struct ort_status *CreateEpFactories(const char *name, const struct ort_api_base *base,
@@ -136,11 +127,11 @@ struct ort_status *CreateEpFactories(const char *name, const struct ort_api_base
         .GetVendorId = get_vendor_id,
         .GetVersion = get_version,
         .ValidateCompiledModelCompatibilityInfo = validate,
-        .CreateAllocator = create_allocator,
+        .CreateAllocator = create_none,
         .ReleaseAllocator = release_allocator,
         .CreateDataTransfer = create_data_transfer,
         .IsStreamAware = is_stream_aware,
-        .CreateSyncStreamForDevice = create_stream,
+        .CreateSyncStreamForDevice = create_none,
     };
     factories[0] = &the_factory.slots;
     *count = 1;

@@ -50,7 +50,7 @@ struct ort_status *wpk_group_make(const struct wpk_ort *ort, const struct ort_gr
     if (status != NULL) {
         free(group);
     } else {
-        group->plans = wpk_plans_new(ort, group->twin, plans);
+        group->plans = wpk_plans_new(ort, graph, group->twin, plans);
         *out = &group->info;
     }
     return status;

@@ -72,3 +72,24 @@ struct ort_status *wpk_ort_type(const struct wpk_ort *ort, struct wpk_arena *are
 done:
     return status;
 }
+
+struct ort_status *wpk_ort_tensor(const struct wpk_ort *ort, const struct ort_value *value,
+                                  struct wpk_ort_tensor *out)
+{
+    struct ort_status *status = NULL;
+    struct ort_shape_info *shape = NULL;
+    const void *data = NULL;
+    WPK_ORT_TRY(ort->GetTensorTypeAndShape(value, &shape));
+    WPK_ORT_TRY(ort->GetTensorElementType(shape, &out->element));
+    WPK_ORT_TRY(ort->GetDimensionsCount(shape, &out->rank));
+    if (out->rank > WPK_ORT_RANK_MAX) {
+        WPK_ORT_TRY(wpk_ort_fail(ort, "a tensor has %zu axes", out->rank));
+    }
+    WPK_ORT_TRY(ort->GetDimensions(shape, out->extent, out->rank));
+    WPK_ORT_TRY(ort->GetTensorSizeInBytes(value, &out->size));
+    WPK_ORT_TRY(ort->GetTensorData(value, &data));
+    out->data = (void *)(uintptr_t)data;
+done:
+    ort->ReleaseTensorTypeAndShapeInfo(shape);
+    return status;
+}

@@ -25,6 +25,7 @@
 #define WPK_ORT_VERSION 23
 /* 1.23 itself adds no kernels to graphs that it has inlined from a function. */
 #define WPK_ORT_NEEDED 24
+#define WPK_ORT_RANK_MAX 64
 
 /* The code of this library's own errors. Code 11, "EP_FAIL", is never returned: ONNX Runtime's
  * Python package would move the session to the CPU for good. */
@@ -121,6 +122,8 @@ struct ort_value_info;
     S(211, CreateOpAttr, (const char *, const void *, int, int, struct ort_attribute **))          \
     X(212, ReleaseOpAttr, void, (struct ort_attribute *))                                          \
     S(272, ReadOpAttr, (const struct ort_attribute *, int, void *, size_t, size_t *))              \
+    S(274, KernelContext_ParallelFor,                                                              \
+      (const struct ort_kernel_context *, void (*)(void *, size_t), size_t, size_t, void *))       \
     X(285, ReleaseValueInfo, void, (struct ort_value_info *))                                      \
     X(286, ReleaseNode, void, (struct ort_node *))                                                 \
     X(287, ReleaseGraph, void, (struct ort_graph *))                                               \
@@ -263,10 +266,8 @@ struct ort_ep_factory {
     struct ort_status *(*ValidateCompiledModelCompatibilityInfo)(
         struct ort_ep_factory *factory, const struct ort_hardware_device *const *devices,
         size_t count, const char *compatibility, int *out);
-    struct ort_status *(*CreateAllocator)(struct ort_ep_factory *factory,
-                                          const struct ort_memory_info *info,
-                                          const struct ort_pairs *options,
-                                          struct ort_allocator **out);
+    struct ort_status *(*CreateAllocator)(struct ort_ep_factory *factory, const void *info,
+                                          const struct ort_pairs *options, void **out);
     void (*ReleaseAllocator)(struct ort_ep_factory *factory, struct ort_allocator *allocator);
     struct ort_status *(*CreateDataTransfer)(struct ort_ep_factory *factory, void **out);
     bool (*IsStreamAware)(const struct ort_ep_factory *factory);
@@ -306,6 +307,19 @@ struct ort_status *wpk_ort_value_type(const struct wpk_ort *ort, struct wpk_aren
                                       const struct ort_value_info *value, struct wpk_ort_type *out);
 struct ort_status *wpk_ort_type(const struct wpk_ort *ort, struct wpk_arena *arena,
                                 const struct ort_type_info *info, struct wpk_ort_type *out);
+
+/* A tensor: shape, and where it lies. */
+struct wpk_ort_tensor {
+    int element; /* ONNX's number */
+    size_t rank;
+    int64_t extent[WPK_ORT_RANK_MAX];
+    void *data;
+    size_t size; /* bytes */
+};
+
+/* Read a tensor's shape and place.   owns  data is the value's, and may be its caller's to read */
+struct ort_status *wpk_ort_tensor(const struct wpk_ort *ort, const struct ort_value *value,
+                                  struct wpk_ort_tensor *out);
 
 /* Zeroed memory of `arena` for `count` objects, in the pointer `out`. */
 #define WPK_ORT_TAKE(arena, count, out)                                                            \

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans that serve calls of a group, one for each set of shapes of the inputs.
+/* Plans that serve calls of a group, one for each set of shapes of the inputs and of elements of
+ * those that decide on shapes.
  *
- *      miss ──▶ wanted ──▶ open ──▶ tried ──▶ serves
+ *      miss ──▶ wanted ──▶ open ──▶ tried ──▶ serves ──▶ closed: others needed the memory, and the
+ *                 │          │        │                  next call wants it once more
  *                 │          │        └─────▶ refused: it differs, or the twin is as fast
  *                 │          └──────────────▶ refused: it is of other inputs, or for another CPU
  *                 └ a file KEY.want says the shapes; somebody writes KEY.wpk
@@ -20,17 +22,25 @@ struct wpk_plans;
 struct wpk_plans_options {
     const char *folder; /* NULL: there are no plans */
     const char *model;  /* the first part of the files' names: stands for the model's bytes */
-    int thread_count;   /* of a run; 0: as many as the plan was made for */
+    int thread_count;   /* of a run */
+    int size_mb_max;    /* MiB: plans that were used least recently are closed beyond it */
 };
 
 /* Watch for plans of a group.
  *   owns    caller calls wpk_plans_free before the twin ends; NULL: there are none */
-struct wpk_plans *wpk_plans_new(const struct wpk_ort *ort, const struct wpk_twin *twin,
+struct wpk_plans *wpk_plans_new(const struct wpk_ort *ort, const struct ort_graph *graph,
+                                const struct wpk_twin *twin,
                                 const struct wpk_plans_options *options);
 void wpk_plans_free(struct wpk_plans *plans);
 
 /* Compute the group's outputs by the plan for these shapes; false: the twin has to. */
 bool wpk_plans_run(struct wpk_plans *plans, struct ort_kernel_context *context);
+
+/* Set decides[i] for each input from whose elements the graph computes a shape, an axis or another
+ * number that a plan has as a constant.
+ *   shape   names, decides [count]: the group's inputs; decides: false before */
+struct ort_status *wpk_shape_inputs_find(const struct wpk_ort *ort, const struct ort_graph *graph,
+                                         const char *const *names, size_t count, bool *decides);
 
 /* A claimed group, and whatever can serve a call of it: a plan for its shapes, else the twin. */
 

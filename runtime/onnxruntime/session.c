@@ -3,12 +3,16 @@
 
 #include "common/arena.h"
 #include "runtime/onnxruntime/plans.h"
+#include "runtime/pool.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define THREADS_MAX 1024
 #define OPTIMIZE_ALL 99
+#define PLANS_MB 256 /* unless the session says another number */
+#define PLANS_MB_MAX (1 << 20)
 
 struct ep_session {
     struct ort_ep ep; /* first: ONNX Runtime has a pointer to it */
@@ -61,12 +65,18 @@ static struct ort_status *read_number(const struct wpk_ort *ort, const char *nam
 static struct ort_status *read_own_option(struct ep_session *session, const char *name,
                                           const char *value)
 {
-    struct wpk_twin_options *options = &session->options;
-    if (strcmp(name, "intra_op_num_threads") == 0) {
-        return read_number(session->ort, name, value, THREADS_MAX, &options->thread_count);
-    }
-    if (strcmp(name, "graph_optimization_level") == 0) {
-        return read_number(session->ort, name, value, OPTIMIZE_ALL, &options->optimization_level);
+    const struct {
+        const char *name;
+        int max, *out;
+    } numbers[] = {
+        {"intra_op_num_threads", THREADS_MAX, &session->options.thread_count},
+        {"graph_optimization_level", OPTIMIZE_ALL, &session->options.optimization_level},
+        {"plans_mb", PLANS_MB_MAX, &session->plans.size_mb_max},
+    };
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        if (strcmp(name, numbers[i].name) == 0) {
+            return read_number(session->ort, name, value, numbers[i].max, numbers[i].out);
+        }
     }
     bool is_folder = strcmp(name, "plans") == 0;
     if (is_folder || strcmp(name, "model") == 0) {
@@ -76,8 +86,20 @@ static struct ort_status *read_own_option(struct ep_session *session, const char
     }
     return wpk_ort_fail(session->ort,
                         "%s has no option %s; it has intra_op_num_threads, "
-                        "graph_optimization_level, plans and model",
+                        "graph_optimization_level, plans, plans_mb and model",
                         WPK_EP_NAME, name);
+}
+
+/* The threads of a plan; those of the process's CPUs where the session leaves that to ONNX Runtime,
+ * which counts about as many. */
+static int count_threads(int wanted)
+{
+    cpu_set_t mask;
+    int count = wanted;
+    if (count == 0) {
+        count = sched_getaffinity(0, sizeof(mask), &mask) == 0 ? CPU_COUNT(&mask) : 1;
+    }
+    return count < WPK_POOL_THREADS_MAX ? count : WPK_POOL_THREADS_MAX;
 }
 
 /* Read the provider's options, and copy the entries that twins have, too. */
@@ -108,7 +130,7 @@ static struct ort_status *read_options(struct ep_session *session,
     session->options.keys = own_keys;
     session->options.values = own_values;
     session->options.entry_count = kept;
-    session->plans.thread_count = session->options.thread_count;
+    session->plans.thread_count = count_threads(session->options.thread_count);
 done:
     ort->ReleaseKeyValuePairs(pairs);
     return status;
@@ -160,6 +182,7 @@ struct ort_status *wpk_session_make(const struct wpk_ort *ort,
     }
     session->ort = ort;
     session->options.optimization_level = OPTIMIZE_ALL;
+    session->plans.size_mb_max = PLANS_MB;
     wpk_arena_init(&session->arena, 0);
     session->ep = (struct ort_ep){.version = WPK_ORT_VERSION,
                                   .GetName = get_name,

@@ -23,7 +23,6 @@ struct wpk_twin {
 /* One run's arrays, in one block. */
 struct run {
     const struct ort_value **inputs; /* [input_count], the outer session's */
-    const struct ort_value **taken;  /* [taken_count] of them */
     struct ort_value **outputs;      /* [output_count] */
     bool *is_bound;                  /* [output_count]: outputs[i] is the outer session's */
     int64_t *extents;                /* [rank_max], of one output */
@@ -265,34 +264,16 @@ static struct ort_status *copy_output(const struct wpk_twin *twin,
 {
     const struct wpk_ort *ort = twin->ort;
     struct ort_status *status = NULL;
-    struct ort_shape_info *shape = NULL;
+    struct wpk_ort_tensor source;
     struct ort_value *value;
-    int64_t few[8];
-    int64_t *extents = few;
-    const void *source;
     void *target;
-    size_t rank, size;
-    WPK_ORT_TRY(ort->GetTensorTypeAndShape(from, &shape));
-    WPK_ORT_TRY(ort->GetDimensionsCount(shape, &rank));
-    if (rank > sizeof(few) / sizeof(few[0])) {
-        extents = calloc(rank, sizeof(*extents));
-        if (extents == NULL) {
-            WPK_ORT_TRY(wpk_ort_fail(ort, "out of memory"));
-        }
-    }
-    WPK_ORT_TRY(ort->GetDimensions(shape, extents, rank));
-    WPK_ORT_TRY(ort->KernelContext_GetOutput(context, index, extents, rank, &value));
-    WPK_ORT_TRY(ort->GetTensorSizeInBytes(from, &size));
-    if (size > 0) {
-        WPK_ORT_TRY(ort->GetTensorData(from, &source));
+    WPK_ORT_TRY(wpk_ort_tensor(ort, from, &source));
+    WPK_ORT_TRY(ort->KernelContext_GetOutput(context, index, source.extent, source.rank, &value));
+    if (source.size > 0) {
         WPK_ORT_TRY(ort->GetTensorMutableData(value, &target));
-        memcpy(target, source, size);
+        memcpy(target, source.data, source.size);
     }
 done:
-    if (extents != few) {
-        free(extents);
-    }
-    ort->ReleaseTensorTypeAndShapeInfo(shape);
     return status;
 }
 
@@ -306,11 +287,7 @@ static struct ort_status *run_with(const struct wpk_twin *twin, struct ort_kerne
         WPK_ORT_TRY(ort->KernelContext_GetInput(context, i, &run->inputs[i]));
     }
     WPK_ORT_TRY(bind_outputs(twin, context, run));
-    for (size_t i = 0; i < twin->taken_count; i++) {
-        run->taken[i] = run->inputs[twin->taken[i]];
-    }
-    WPK_ORT_TRY(ort->Run(twin->session, NULL, twin->taken_names, run->taken, twin->taken_count,
-                         twin->output_names, twin->output_count, run->outputs));
+    WPK_ORT_TRY(wpk_twin_compute(twin, run->inputs, run->outputs));
     for (size_t i = 0; i < twin->output_count; i++) {
         if (!run->is_bound[i]) {
             WPK_ORT_TRY(copy_output(twin, context, i, run->outputs[i]));
@@ -327,15 +304,14 @@ done:
 
 struct ort_status *wpk_twin_run(const struct wpk_twin *twin, struct ort_kernel_context *context)
 {
-    size_t pointer_count = twin->input_count + twin->taken_count + twin->output_count;
+    size_t pointer_count = twin->input_count + twin->output_count;
     char *block = calloc(1, pointer_count * sizeof(void *) + twin->rank_max * sizeof(int64_t) +
                                 twin->output_count + 1);
     if (block == NULL) {
         return wpk_ort_fail(twin->ort, "out of memory");
     }
     struct run run = {.inputs = (const struct ort_value **)(void *)block};
-    run.taken = run.inputs + twin->input_count;
-    run.outputs = (struct ort_value **)(run.taken + twin->taken_count);
+    run.outputs = (struct ort_value **)(run.inputs + twin->input_count);
     run.extents = (int64_t *)(run.outputs + twin->output_count);
     run.is_bound = (bool *)(run.extents + twin->rank_max);
     struct ort_status *status = run_with(twin, context, &run);

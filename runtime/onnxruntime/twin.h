@@ -36,8 +36,8 @@ void wpk_twin_free(struct wpk_twin *twin);
 const char *const *wpk_twin_inputs(const struct wpk_twin *twin, size_t *count);
 const char *const *wpk_twin_outputs(const struct wpk_twin *twin, size_t *count);
 
-/* Compute new outputs of given inputs.
- *   shape   inputs: all of the group's; outputs: all of them, NULL before
+/* Compute outputs of given inputs.
+ *   shape   inputs: all of the group's; outputs: all of them, NULL or to be written into
  *   owns    caller releases the outputs, after failures too */
 struct ort_status *wpk_twin_compute(const struct wpk_twin *twin,
                                     const struct ort_value *const *inputs,

@@ -3,7 +3,8 @@
 import os
 import subprocess
 
-from lib import BIN, ROOT, Skip, check, main
+from lib import BIN, ROOT, Skip, check, main, wait_for
+from test_commands import tuned
 from test_model import PYTHON
 
 LIBRARY = os.path.join(os.path.dirname(BIN), "runtime/onnxruntime/libwpk-onnxruntime.so")
@@ -41,6 +42,19 @@ def test_plans(box):
     said = run(os.path.join(ROOT, "tests/onnxruntime_plans.py"), box.dir, WOODPECKER_ONNXRUNTIME_LIBRARY=LIBRARY,
                WPK_BIN=BIN)
     check("passed" in said, "plans", said)
+
+
+def test_misses(box):
+    """A service's misses have the operators that sessions have no plan for."""
+    service = tuned(box)
+    run(os.path.join(ROOT, "tests/onnxruntime_plans.py"), box.dir, WOODPECKER_ONNXRUNTIME_LIBRARY=LIBRARY, WPK_BIN=BIN,
+        WPK_URL=service.url)
+
+    def shapes():
+        return sorted(miss["op"]["tensors"]["X"] for miss in service.ask("GET", "/v1/misses")[1]["misses"])
+
+    wait_for("both shapes", lambda: shapes() == ["f32[5,64]", "f32[7,64]"], 10)
+    service.stop()
 
 
 def test_wheel(box):
