@@ -86,7 +86,7 @@ read_lines(const line_of *lines, int64_t count)
 }
 
 /* The pool's threads take one part after the other. */
-static void read_parts(void *user, int thread)
+static void read_parts(void *user, size_t thread)
 {
     struct bench_peer *peer = user;
     (void)thread;
