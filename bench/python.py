@@ -21,6 +21,11 @@ import onnxruntime as ort
 import woodpecker as wpk
 from onnx import TensorProto, helper, numpy_helper
 
+try:
+    import torch
+except ImportError:
+    torch = None
+
 CALLS = 2000  # of a round
 WEIGHTS = 2048  # rows and columns: 16 MB, which processes share
 
@@ -106,7 +111,8 @@ def memory_of(plan_path, processes):
 
 
 def by_tvm(folder, seconds):
-    """The medians of a kernel's call by TVM's ABI, with tensors of tvm_ffi and of NumPy, in us."""
+    """The medians of a kernel's call by TVM's ABI, with tensors of tvm_ffi, of NumPy and, where it is installed, of torch,
+    in us."""
     path, x, y = os.path.join(folder, "add_ffi.so"), np.ones(16, "f4"), np.zeros(16, "f4")
     history = ["--data", os.path.join(folder, "history")]
     wpkctl = os.path.join(os.environ["WPK_BIN"], "wpkctl")
@@ -116,7 +122,11 @@ def by_tvm(folder, seconds):
     subprocess.run([wpkctl, "get", name, "--own", "--tvm-ffi", "-o", path, *history], check=True, capture_output=True)
     add = getattr(tvm_ffi.load_module(path), name)
     kept = tvm_ffi.from_dlpack(x), tvm_ffi.from_dlpack(y)
-    return turns([lambda: add(*kept), lambda: add(x, y)], seconds)[0]
+    calls = [lambda: add(*kept), lambda: add(x, y)]
+    if torch is not None:
+        from_torch = torch.from_numpy(x), torch.from_numpy(y)
+        calls.append(lambda: add(*from_torch))
+    return turns(calls, seconds)[0]
 
 
 def main():
@@ -133,7 +143,8 @@ def main():
             [lambda: first.run(arrays), lambda: empty.run(None, one), lambda: many.run(all_arrays)], options.seconds)
         print("one input, one output     %6.2f us; ONNX Runtime's empty graph %.2f us; ours / its %.2f" % (ours, theirs, ratio))
         print("each further input        %6.2f us" % ((nine - ours) / 8))
-        print("by TVM's ABI              %6.2f us; with NumPy's arrays %.2f us" % tuple(by_tvm(folder, options.seconds)))
+        texts = "by TVM's ABI              %6.2f us", "with NumPy's arrays %.2f us", "torch's tensors %.2f us"
+        print("; ".join(text % us for text, us in zip(texts, by_tvm(folder, options.seconds))))
         print("import woodpecker         %6.1f ms behind numpy" % import_ms())
         weights = numpy_helper.from_array(np.ones((WEIGHTS, WEIGHTS), "f4"), "w")
         path = save(os.path.join(folder, "large.onnx"), [helper.make_node("MatMul", ["x", "w"], ["y"])],
