@@ -7,7 +7,7 @@ import threading
 
 from ._errors import InvalidInput, NotFound, WoodpeckerError
 from ._library import ContextOptions, Diag, check, library
-from ._tensor import Tensor, by_name, point, slots
+from ._tensor import Slots, Tensor, by_name
 
 
 class _Model:
@@ -16,7 +16,7 @@ class _Model:
     def __init__(self, path, wanted):
         self._model = None
         lib, diag, model = library(), Diag(), ctypes.c_void_p()
-        self._idle, self._lock, self._owner, self._wanted = {}, threading.Lock(), os.getpid(), wanted
+        self._idle, self._owner, self._wanted = {}, os.getpid(), wanted
         check(lib.wpk_model_open(os.fsencode(path), None, ctypes.byref(model), ctypes.byref(diag)), diag)
         self._model = model
         count = lib.wpk_model_shape_count(model)
@@ -35,19 +35,19 @@ class _Model:
 
     def take(self, index):
         """A context for one run, with lists of its inputs and outputs; after a fork the threads of the parent's are gone."""
-        with self._lock:
-            if self._owner != os.getpid():
-                self._idle, self._owner = {}, os.getpid()
-            if self._idle.get(index):
-                return self._idle[index].pop()
+        if self._owner != os.getpid():
+            self._idle, self._owner = {}, os.getpid()
+        try:  # two threads never get the same element of a list, nor lose one
+            return self._idle[index].pop()
+        except (KeyError, IndexError):
+            pass
         context = ctypes.c_void_p()
         options = ContextOptions(self._wanted, None)
         check(library().wpk_model_context_new(self._model, index, ctypes.byref(options), ctypes.byref(context)))
-        return context, *map(slots, self.sets[index])
+        return context, *map(Slots, self.sets[index])
 
     def put(self, index, context):
-        with self._lock:
-            self._idle.setdefault(index, []).append(context)
+        self._idle.setdefault(index, []).append(context)
 
 
 class Plan:
@@ -206,14 +206,14 @@ class Plan:
         index = self._choose(model, inputs)
         of_inputs, of_outputs = model.sets[index]
         arrays = by_name(of_inputs, inputs, copy=copy)
-        given = out or {}
-        results = [tensor.take(given[tensor.name], "output") if tensor.name in given else tensor.empty()
+        results = [tensor.take(out[tensor.name], "output") if out and tensor.name in out else tensor.empty()
                    for tensor in of_outputs]
         taken = model.take(index)
         context, data_in, data_out = taken
         lib = library()
-        code = lib.wpk_model_run(context, point(data_in, arrays), len(arrays), point(data_out, results), len(results))
+        code = lib.wpk_model_run(context, data_in.point(arrays), len(arrays), data_out.point(results), len(results))
         reason = lib.wpk_model_context_failure(context).decode(errors="replace") if code else ""
         model.put(index, taken)
-        check(code, text=reason)
+        if code:
+            check(code, text=reason)
         return {tensor.name: array for tensor, array in zip(of_outputs, results)}

@@ -6,6 +6,9 @@ from ._errors import InvalidInput
 from ._library import DTYPES, TensorData, library
 
 
+ALIGNED_BYTES = 4096  # smaller arrays lie as NumPy lays them
+
+
 class Tensor:
     """The name, type and shape of an input or output.
 
@@ -59,51 +62,64 @@ class Tensor:
         return array
 
     def empty(self):
-        """A new array for it, aligned to a cache line."""
+        """A new array for it; one of several cache lines begins with one."""
         import numpy
 
         if self._size is None:
             self._kind = numpy.dtype(self._numpy)
             self._size = int(numpy.prod(self.shape, dtype=numpy.int64)) * self._kind.itemsize
+        if self._size < ALIGNED_BYTES:
+            return numpy.empty(self.shape, self._kind)
         memory = numpy.empty(self._size + 64, numpy.uint8)
         return numpy.ndarray(self.shape, self._kind, memory, -address(memory) % 64)
+
+
+_view, _addressof = ctypes.c_char.from_buffer, ctypes.addressof
 
 
 def address(array):
     """Of an array's first element."""
     try:  # three times as fast, for arrays that may be written
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+        return _addressof(_view(array))
     except (TypeError, ValueError):
         return array.__array_interface__["data"][0]
 
 
-def slots(tensors):
-    """A list for the library, whose addresses point() fills in."""
-    data = (TensorData * max(1, len(tensors)))()
-    for slot, tensor in zip(data, tensors):
-        slot.name, slot.size = tensor.name.encode(), library().wpk_tensor_type_bytes(ctypes.byref(tensor._type))
-    return data
+class Slots:
+    """A list of tensors for the library, whose addresses point() fills in."""
 
+    def __init__(self, tensors):
+        self._data = (TensorData * max(1, len(tensors)))()
+        self._slots = list(self._data)[:len(tensors)]
+        for slot, tensor in zip(self._slots, tensors):
+            slot.name, slot.size = tensor.name.encode(), library().wpk_tensor_type_bytes(ctypes.byref(tensor._type))
 
-def point(data, arrays):
-    """The list, with the addresses of these arrays."""
-    for slot, array in zip(data, arrays):
-        slot.data = address(array)
-    return data
+    def point(self, arrays):
+        """The list, with the addresses of these arrays."""
+        try:
+            for slot, array in zip(self._slots, arrays):
+                slot.data = _addressof(_view(array))
+        except (TypeError, ValueError):
+            for slot, array in zip(self._slots, arrays):
+                slot.data = address(array)
+        return self._data
 
 
 def bind(tensors, arrays):
     """The library's list of these arrays."""
-    data = point((TensorData * max(1, len(tensors)))(), arrays)
+    data = (TensorData * max(1, len(tensors)))()
     for slot, tensor, array in zip(data, tensors, arrays):
-        slot.name, slot.size = tensor.name.encode(), array.nbytes
+        slot.name, slot.size, slot.data = tensor.name.encode(), array.nbytes, address(array)
     return data
 
 
 def by_name(tensors, given, what="input", copy=False):
     """The arrays of a dict, in the order of the tensors."""
-    if len(given) == len(tensors) and all(tensor.name in given for tensor in tensors):
-        return [tensor.take(given[tensor.name], what, copy) for tensor in tensors]
+    if len(given) == len(tensors):
+        try:
+            return [tensor.take(given[tensor.name], what, copy) for tensor in tensors]
+        except KeyError:
+            pass
     known = {tensor.name for tensor in tensors}
     missing = [tensor.name for tensor in tensors if tensor.name not in given]
     wrong = [name for name in given if name not in known]
