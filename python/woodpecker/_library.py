@@ -69,7 +69,7 @@ _FUNCTIONS = {
     "wpk_model_context_new": (ctypes.c_int, [_P, _SIZE, ctypes.POINTER(ContextOptions), ctypes.POINTER(_P)]),
     "wpk_model_context_free": (None, [_P]),
     "wpk_model_context_failure": (ctypes.c_char_p, [_P]),
-    "wpk_model_run": (ctypes.c_int, [_P, _DATA, _SIZE, _DATA, _SIZE]),
+    "wpk_model_run": (ctypes.c_int, [_P, _P, _SIZE, _P, _SIZE]),
     "wpk_tensor_type_bytes": (_SIZE, [ctypes.POINTER(TensorType)]),
     "wpk_tensor_pack": (None, [ctypes.POINTER(TensorType), _P, _P]),
     "wpk_tensor_unpack": (None, [ctypes.POINTER(TensorType), _P, _P]),

@@ -18,7 +18,7 @@ class _Model:
         lib, diag, model = library(), Diag(), ctypes.c_void_p()
         self._idle, self._owner, self._wanted = {}, os.getpid(), wanted
         check(lib.wpk_model_open(os.fsencode(path), None, ctypes.byref(model), ctypes.byref(diag)), diag)
-        self._model = model
+        self._model, self.run = model, lib.wpk_model_run
         count = lib.wpk_model_shape_count(model)
         self.sets = [([Tensor(lib.wpk_model_input(model, s, i)[0]) for i in range(lib.wpk_model_input_count(model))],
                       [Tensor(lib.wpk_model_output(model, s, i)[0])
@@ -210,9 +210,8 @@ class Plan:
                    for tensor in of_outputs]
         taken = model.take(index)
         context, data_in, data_out = taken
-        lib = library()
-        code = lib.wpk_model_run(context, data_in.point(arrays), len(arrays), data_out.point(results), len(results))
-        reason = lib.wpk_model_context_failure(context).decode(errors="replace") if code else ""
+        code = model.run(context, data_in.point(arrays), len(arrays), data_out.point(results), len(results))
+        reason = library().wpk_model_context_failure(context).decode(errors="replace") if code else ""
         model.put(index, taken)
         if code:
             check(code, text=reason)

@@ -91,18 +91,19 @@ class Slots:
     def __init__(self, tensors):
         self._data = (TensorData * max(1, len(tensors)))()
         self._slots = list(self._data)[:len(tensors)]
+        self._address = ctypes.addressof(self._data)
         for slot, tensor in zip(self._slots, tensors):
             slot.name, slot.size = tensor.name.encode(), library().wpk_tensor_type_bytes(ctypes.byref(tensor._type))
 
     def point(self, arrays):
-        """The list, with the addresses of these arrays."""
+        """The list's address; it has those of these arrays then."""
         try:
             for slot, array in zip(self._slots, arrays):
                 slot.data = _addressof(_view(array))
         except (TypeError, ValueError):
             for slot, array in zip(self._slots, arrays):
                 slot.data = address(array)
-        return self._data
+        return self._address
 
 
 def bind(tensors, arrays):
