@@ -164,16 +164,6 @@ static void print_descriptors(struct wpk_buf *out)
     }
 }
 
-/* Append process_cpu_seconds_total, process_resident_memory_bytes, process_virtual_memory_bytes,
- * process_start_time_seconds, process_open_fds, process_max_fds. A number that /proc does not give,
- * for want of a descriptor to read it with, is left out. */
-static void print_process(struct wpk_buf *out)
-{
-    WPK_ASSERT(out != NULL);
-    print_stat(out);
-    print_descriptors(out);
-}
-
 static unsigned value_count(enum wpk_label label)
 {
     if (label == WPK_LABEL_DEVICE) {
@@ -184,11 +174,6 @@ static unsigned value_count(enum wpk_label label)
         count++;
     }
     return count;
-}
-
-static const char *value_text(enum wpk_label label, unsigned value)
-{
-    return label == WPK_LABEL_DEVICE ? devices.names[value] : labels[label].values[value];
 }
 
 /* A class as it is kept: printable and without what the text format would have escaped. */
@@ -336,7 +321,9 @@ static void print_series(struct wpk_buf *out, const struct metric *row, unsigned
 {
     wpk_buf_append_text(out, row->name);
     if (row->label != WPK_LABEL_NONE) {
-        wpk_buf_printf(out, "{%s=\"%s\"}", labels[row->label].name, value_text(row->label, value));
+        wpk_buf_printf(out, "{%s=\"%s\"}", labels[row->label].name,
+                       row->label == WPK_LABEL_DEVICE ? devices.names[value]
+                                                      : labels[row->label].values[value]);
     }
     wpk_buf_append_byte(out, ' ');
 }
@@ -354,16 +341,6 @@ static void print_counter(struct wpk_buf *out, enum wpk_counter counter)
         } else {
             wpk_buf_printf(out, "%" PRIu64 "\n", count);
         }
-    }
-}
-
-static void print_gauge(struct wpk_buf *out, enum wpk_gauge gauge)
-{
-    const struct metric *row = &gauge_rows[gauge];
-    print_head(out, row->name, row->help, "gauge");
-    for (unsigned i = 0; i < value_count(row->label); i++) {
-        print_series(out, row, i);
-        wpk_buf_printf(out, "%" PRId64 "\n", wpk_metric_gauged(gauge, i));
     }
 }
 
@@ -396,10 +373,18 @@ void wpk_metrics_print(struct wpk_buf *out)
         print_counter(out, (enum wpk_counter)i);
     }
     for (unsigned i = 0; i < WPK_GAUGE_COUNT; i++) {
-        print_gauge(out, (enum wpk_gauge)i);
+        const struct metric *row = &gauge_rows[i];
+        print_head(out, row->name, row->help, "gauge");
+        for (unsigned at = 0; at < value_count(row->label); at++) {
+            print_series(out, row, at);
+            wpk_buf_printf(out, "%" PRId64 "\n", wpk_metric_gauged((enum wpk_gauge)i, at));
+        }
     }
     for (unsigned i = 0; i < WPK_HISTOGRAM_COUNT; i++) {
         print_histogram(out, (enum wpk_histogram)i);
     }
-    print_process(out);
+    /* A number of the process that /proc does not give, for want of a descriptor to read it with,
+     * is left out. */
+    print_stat(out);
+    print_descriptors(out);
 }
