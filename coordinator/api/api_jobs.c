@@ -29,17 +29,6 @@ static bool may_change(struct wpk_call *call, const char *owner)
 
 /* ---- submitting */
 
-/* The SHA-256 of the texts, a zero byte after each. */
-static void hash_texts(const char *const *texts, size_t count, char out[WPK_SHA256_HEX_SIZE])
-{
-    struct wpk_crypto_hash hash;
-    wpk_crypto_hash_init(&hash);
-    for (size_t i = 0; i < count; i++) {
-        wpk_crypto_hash_add(&hash, texts[i], strlen(texts[i]) + 1);
-    }
-    wpk_crypto_hash_finish_hex(&hash, out);
-}
-
 /* An id that is the same for the same texts, for a day. */
 static void derive_id(const struct wpk_call *call, const char *kind, const char *part,
                       const char *key, char out[WPK_JOB_ID_SIZE])
@@ -49,7 +38,12 @@ static void derive_id(const struct wpk_call *call, const char *kind, const char 
     snprintf(day, sizeof day, "%llu",
              (unsigned long long)(wpk_store_wall_ns(call->api->store) / WPK_IDEMPOTENCY_NS));
     const char *const texts[] = {kind, part, key, day};
-    hash_texts(texts, sizeof texts / sizeof texts[0], hash);
+    struct wpk_crypto_hash state;
+    wpk_crypto_hash_init(&state);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        wpk_crypto_hash_add(&state, texts[i], strlen(texts[i]) + 1);
+    }
+    wpk_crypto_hash_finish_hex(&state, hash);
     snprintf(out, WPK_JOB_ID_SIZE, "j%.16s", hash);
 }
 

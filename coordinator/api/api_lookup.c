@@ -337,16 +337,6 @@ static void tune(struct wpk_call *call, struct wpk_tuning *tuning)
     }
 }
 
-/* On the loop. */
-static void go_on_tuning(struct wpk_call *call, struct prepared *prepared)
-{
-    call->answer->body = prepared->body;
-    memset(&prepared->body, 0, sizeof prepared->body);
-    if (wpk_tuning_submit(&prepared->tuning, call)) {
-        wpk_call_text(call);
-    }
-}
-
 static void answer_miss(struct wpk_call *call, struct item *item)
 {
     struct wpk_tuning tuning = {0};
@@ -536,8 +526,13 @@ void wpk_api_lookup_kernel(struct wpk_call *call)
 {
     uint64_t began_ns = wpk_clock_now_ns(wpk_clock_system());
     uint64_t tune_or_not;
-    if (call->request->prepared != NULL) {
-        go_on_tuning(call, call->request->prepared);
+    if (call->request->prepared != NULL) { /* on the loop */
+        struct prepared *prepared = call->request->prepared;
+        call->answer->body = prepared->body;
+        memset(&prepared->body, 0, sizeof prepared->body);
+        if (wpk_tuning_submit(&prepared->tuning, call)) {
+            wpk_call_text(call);
+        }
         return;
     }
     if (!wpk_call_index(call) || !wpk_call_number(call, "tune", 0, 0, 1, &tune_or_not) ||
