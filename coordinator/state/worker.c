@@ -277,11 +277,6 @@ static void hello(struct wpk_coordinator *c)
 
 /* ---- poll */
 
-static struct wpk_flow *flow_of(const struct wpk_search *search)
-{
-    return search->claims != NULL ? search->claims->owner_queue->flow : NULL;
-}
-
 /* Not what it took as another device, before it said hello again. */
 static bool may_hold(const struct wpk_search *search, const struct wpk_work_item *item,
                      const struct wpk_worker *worker)
@@ -309,7 +304,9 @@ static void take_holding(struct wpk_coordinator *c, struct wpk_worker *worker)
         if (item->standing == WPK_STANDING_LEASED && item->lease->worker == worker) {
             item->lease->named = c->step;
         } else if (item->standing == WPK_STANDING_OPEN && may_hold(search, item, worker)) {
-            wpk_lease_take(c, search, work, worker, flow_of(search))->named = c->step;
+            struct wpk_flow *flow =
+                search->claims != NULL ? search->claims->owner_queue->flow : NULL;
+            wpk_lease_take(c, search, work, worker, flow)->named = c->step;
             wpk_mark_search(c, search, WPK_SEARCH_READY);
         }
     }
