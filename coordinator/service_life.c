@@ -248,15 +248,6 @@ static void log_ready(const struct wpk_config *config)
     wpk_buf_fini(&text);
 }
 
-static void serve(struct wpk_service *service)
-{
-    log_ready(service->config);
-    wpk_notify_send(&service->notify, "READY=1");
-    service->active_ns = wpk_clock_now_ns(wpk_clock_system());
-    wpk_loop_set_timer(service->loop, TICK_MS, on_tick, service);
-    wpk_loop_run(service->loop);
-}
-
 wpk_err wpk_service_run(const struct wpk_service_options *options, struct wpk_diag *diag)
 {
     struct wpk_service service = {
@@ -267,7 +258,11 @@ wpk_err wpk_service_run(const struct wpk_service_options *options, struct wpk_di
     err = err == WPK_OK ? watch_signals(&service) : err;
     if (err == WPK_OK) {
         wpk_service_set_owners(&service);
-        serve(&service);
+        log_ready(service.config);
+        wpk_notify_send(&service.notify, "READY=1");
+        service.active_ns = wpk_clock_now_ns(wpk_clock_system());
+        wpk_loop_set_timer(service.loop, TICK_MS, on_tick, &service);
+        wpk_loop_run(service.loop);
         err = service.err;
         if (err != WPK_OK && diag != NULL) {
             *diag = service.diag;
