@@ -263,14 +263,6 @@ static wpk_err move_place(struct wpk_kernel_provider *self, struct wpk_provider_
     return take_place(self, place, data);
 }
 
-/* The last place in its memory that is aligned as libwpk aligns them: with a guard behind that, a
- * guard behind the slack. */
-static void *find_copy(void *memory)
-{
-    uintptr_t at = (uintptr_t)memory + WPK_MEMORY_ALIGNMENT;
-    return (void *)(at - at % WPK_MEMORY_ALIGNMENT);
-}
-
 /* libwpk has all prepared constants in one block, whose end alone would be seen to be left. */
 static wpk_err copy_constants(struct wpk_kernel_provider *self)
 {
@@ -285,7 +277,10 @@ static wpk_err copy_constants(struct wpk_kernel_provider *self)
             return WPK_ENOMEM;
         }
         self->copies[self->copy_count++] = memory;
-        at[i] = find_copy(memory);
+        /* The last place in its memory that is aligned as libwpk aligns them: with a guard behind
+         * that, a guard behind the slack. */
+        uintptr_t end = (uintptr_t)memory + WPK_MEMORY_ALIGNMENT;
+        at[i] = (void *)(end - end % WPK_MEMORY_ALIGNMENT);
         memcpy(at[i], constants[i].data, constants[i].size);
     }
     wpk_kernel_move_constants(self->kernel, at);

@@ -83,11 +83,6 @@ struct tolerance {
     double least; /* below the least normal numbers, rounding is absolute or flushes to 0 */
 };
 
-static double least_normal(enum wpk_dtype dtype)
-{
-    return dtype == WPK_F64 ? DBL_MIN : dtype == WPK_F16 ? 0x1p-24 : (double)FLT_MIN;
-}
-
 /* True if a value inside may be tiny though none of its operands is: exp(-100), sigmoid(-100). */
 static bool may_underflow(const struct wpk_program *op)
 {
@@ -155,7 +150,10 @@ static struct tolerance find_tolerance(const struct wpk_program *op, double time
     return (struct tolerance){
         .of_magnitude = u * TERMS_FACTOR * times + rounded,
         .of_value = u * ORDER_FACTOR * sqrt(terms) + wpk_accuracy_unit(output),
-        .least = least_normal(output) * (may_underflow(op) ? UNDERFLOW_FACTOR : 1),
+        .least = (output == WPK_F64   ? DBL_MIN
+                  : output == WPK_F16 ? 0x1p-24
+                                      : (double)FLT_MIN) *
+                 (may_underflow(op) ? UNDERFLOW_FACTOR : 1),
     };
 }
 
