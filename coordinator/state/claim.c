@@ -123,7 +123,8 @@ static void set_backlogged(struct wpk_claim *claim, bool backlogged)
     if (backlogged && !claim->backlogged) {
         wpk_fair_ready(claim->owner_queue->flow, claim->search);
     } else if (!backlogged && claim->backlogged) {
-        wpk_fair_unready(claim->owner_queue->flow);
+        WPK_ASSERT(claim->owner_queue->flow->ready_count > 0);
+        claim->owner_queue->flow->ready_count--;
     }
     claim->backlogged = backlogged;
 }

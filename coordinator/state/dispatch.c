@@ -207,17 +207,6 @@ static void add_trial(struct wpk_coordinator *c, struct batch *batch, const stru
     }
 }
 
-/* Wait for the answer of the strategy, which is asked for as many as this poll has room for. */
-static void await(struct wpk_coordinator *c, struct batch *batch, struct wpk_search *search)
-{
-    uint32_t room = batch->max - batch->message->work_count;
-    uint32_t ahead = search->leased_count / 2;
-    if (wpk_search_want(c, search, room > ahead ? room : ahead)) {
-        batch->awaited = search;
-        search->promised_count += room;
-    }
-}
-
 /* One work item that can be built; or an ASK for more, which is waited for. An ask whose last
  * attempt this device lost is left to another one, while other work is left here. */
 static void add_to_build(struct wpk_coordinator *c, struct batch *batch,
@@ -230,7 +219,14 @@ static void add_to_build(struct wpk_coordinator *c, struct batch *batch,
     }
     uint32_t number = wpk_asks_next(search, &search->open, batch->worker);
     if (number == WPK_OPEN_END) {
-        await(c, batch, search);
+        /* Wait for the answer of the strategy, which is asked for as many as this poll has room
+         * for. */
+        uint32_t room = batch->max - batch->message->work_count;
+        uint32_t ahead = search->leased_count / 2;
+        if (wpk_search_want(c, search, room > ahead ? room : ahead)) {
+            batch->awaited = search;
+            search->promised_count += room;
+        }
         number = batch->awaited == NULL ? search->open.first : WPK_OPEN_END;
     }
     if (number != WPK_OPEN_END) {

@@ -131,12 +131,6 @@ void wpk_fair_ready(struct wpk_flow *flow, const struct wpk_search *search)
     }
 }
 
-void wpk_fair_unready(struct wpk_flow *flow)
-{
-    WPK_ASSERT(flow->ready_count > 0);
-    flow->ready_count--;
-}
-
 static struct wpk_flow *payer_of(const struct wpk_worker_class *worker_class, struct wpk_flow *flow)
 {
     return flow->timing == worker_class->timing ? flow

@@ -16,19 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the worker's list */
-
-static void take_out(struct wpk_lease *lease)
-{
-    struct wpk_worker *worker = lease->worker;
-    *(lease->prev != NULL ? &lease->prev->next : &worker->leases) = lease->next;
-    *(lease->next != NULL ? &lease->next->prev : &worker->leases_last) = lease->prev;
-    WPK_ASSERT(worker->lease_count > 0);
-    worker->lease_count--;
-}
-
-/* ---- the search's time, which is that with work out */
-
 /* ---- taking */
 
 /* The stage that a worker gets: an artifact that exists is run; otherwise a worker that can run
@@ -93,7 +80,11 @@ void wpk_lease_end(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t 
     struct wpk_work_item *item = wpk_search_work_item(search, lease->work);
     WPK_ASSERT(item != NULL && item->lease == lease);
     wpk_fair_settle(c, lease, device_ns);
-    take_out(lease);
+    struct wpk_worker *worker = lease->worker;
+    *(lease->prev != NULL ? &lease->prev->next : &worker->leases) = lease->next;
+    *(lease->next != NULL ? &lease->next->prev : &worker->leases_last) = lease->prev;
+    WPK_ASSERT(worker->lease_count > 0);
+    worker->lease_count--;
     item->standing = WPK_STANDING_OPEN;
     item->lease = NULL;
     if (lease->work.kind == WPK_WORK_TRIAL) {
