@@ -138,17 +138,6 @@ static bool was_read(struct wpk_call *call)
     return wpk_api_problem(call->answer, 507, err, &diag);
 }
 
-/* True if the job is stored. Making it again would fail, and with it all that is written in the
- * same batch. */
-static bool is_stored(struct wpk_call *call, const char *id)
-{
-    uint64_t number;
-    struct wpk_buf document = {0};
-    bool stored = wpk_history_job_document(call->api->store, id, &document, &number);
-    wpk_buf_fini(&document);
-    return stored;
-}
-
 /* True if the job `id` exists and no longer answers the owner of `wanted`: it was cancelled,
  * failed, or was paused by another owner. */
 static bool is_of_no_use(struct wpk_call *call, const char *id, const struct wpk_job_entry *wanted,
@@ -246,6 +235,8 @@ static void post_keyed(struct wpk_call *call)
     const struct wpk_http_request *request = call->request;
     char body[WPK_SHA256_HEX_SIZE];
     char id[WPK_JOB_ID_SIZE];
+    uint64_t number;
+    struct wpk_buf document = {0};
     struct wpk_idempotency entry = {
         .owner = request->identity.owner, .key = request->idempotency_key, .route = route};
     wpk_crypto_sha256_hex(request->body, request->body_size, body);
@@ -268,8 +259,10 @@ static void post_keyed(struct wpk_call *call)
         call->answer->retry_after_s = 1;
         return;
     }
-    /* The clock may have gone past the key's day, and back. */
-    bool stored = is_stored(call, id);
+    /* The clock may have gone past the key's day, and back. Making a stored job again would fail,
+     * and with it all that is written in the same batch. */
+    bool stored = wpk_history_job_document(call->api->store, id, &document, &number);
+    wpk_buf_fini(&document);
     if (!was_read(call)) {
         return;
     }

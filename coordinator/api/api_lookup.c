@@ -48,25 +48,18 @@ static void item_fini(struct item *item)
 
 /* ---- reading */
 
-/* The field of an operator's error is named as in the lookup; its text has no place in the
- * request. */
-static void locate(struct wpk_diag *diag)
-{
-    static const char prefix[] = "ops[0].";
-    if (strncmp(diag->field, prefix, strlen(prefix)) == 0) {
-        memmove(diag->field, diag->field + strlen(prefix), sizeof diag->field - strlen(prefix));
-        diag->line = 0;
-        diag->column = 0;
-    }
-}
-
 static wpk_err define(struct item *item, struct wpk_diag *diag)
 {
+    static const char prefix[] = "ops[0].";
     struct wpk_program asked = {0};
     const struct wpk_job job = {.ops = &item->op, .op_count = 1};
     wpk_err err = wpk_job_op_program(&job, 0, &asked, diag);
-    if (err != WPK_OK) {
-        locate(diag);
+    /* The field of an operator's error is named as in the lookup; its text has no place in the
+     * request. */
+    if (err != WPK_OK && strncmp(diag->field, prefix, strlen(prefix)) == 0) {
+        memmove(diag->field, diag->field + strlen(prefix), sizeof diag->field - strlen(prefix));
+        diag->line = 0;
+        diag->column = 0;
     }
     err = err == WPK_OK ? wpk_op_identity_of(&asked, &item->identity, diag) : err;
     wpk_program_fini(&asked);
