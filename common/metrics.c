@@ -107,17 +107,6 @@ static bool read_line(const char *path, char *line, size_t size)
     return found;
 }
 
-/* Seconds since 1970 at which the machine started: not from /proc/stat, which a service may not be
- * shown. */
-static double boot_time(void)
-{
-    struct timespec up = {0};
-    struct timespec now = {0};
-    clock_gettime(CLOCK_BOOTTIME, &up);
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (double)(now.tv_sec - up.tv_sec) + (double)(now.tv_nsec - up.tv_nsec) / 1e9;
-}
-
 /* The fields after the program's name, which may hold anything. */
 static void print_stat(struct wpk_buf *out)
 {
@@ -127,6 +116,8 @@ static void print_stat(struct wpk_buf *out)
     uint64_t start = 0;
     uint64_t virtual_bytes = 0;
     int64_t pages = 0;
+    struct timespec up = {0};
+    struct timespec now = {0};
     double ticks = (double)sysconf(_SC_CLK_TCK);
     const char *after = read_line("/proc/self/stat", line, sizeof line) ? strrchr(line, ')') : NULL;
     if (after == NULL || sscanf(after + 1,
@@ -141,8 +132,12 @@ static void print_stat(struct wpk_buf *out)
                  (double)pages * (double)sysconf(_SC_PAGESIZE));
     print_number(out, "process_virtual_memory_bytes", "gauge", "Virtual memory",
                  (double)virtual_bytes);
+    /* Not from /proc/stat, which a service may not be shown. */
+    clock_gettime(CLOCK_BOOTTIME, &up);
+    clock_gettime(CLOCK_REALTIME, &now);
+    double boot_s = (double)(now.tv_sec - up.tv_sec) + (double)(now.tv_nsec - up.tv_nsec) / 1e9;
     print_number(out, "process_start_time_seconds", "gauge", "Start, since 1970",
-                 boot_time() + (double)start / ticks);
+                 boot_s + (double)start / ticks);
 }
 
 static void print_descriptors(struct wpk_buf *out)
@@ -176,17 +171,6 @@ static unsigned value_count(enum wpk_label label)
     return count;
 }
 
-/* A class as it is kept: printable and without what the text format would have escaped. */
-static void copy_class(char out[WPK_METRIC_VALUE_SIZE], const char *text)
-{
-    size_t size = 0;
-    for (; text[size] != '\0' && size < WPK_METRIC_VALUE_SIZE - 1; size++) {
-        unsigned char c = (unsigned char)text[size];
-        out[size] = c < ' ' || c >= 0x7f || c == '"' || c == '\\' ? '_' : text[size];
-    }
-    out[size] = '\0';
-}
-
 static unsigned find_device(const char *name, unsigned from)
 {
     unsigned count = value_count(WPK_LABEL_DEVICE);
@@ -198,8 +182,12 @@ static unsigned find_device(const char *name, unsigned from)
 
 static unsigned device_value(const char *text)
 {
-    char name[WPK_METRIC_VALUE_SIZE];
-    copy_class(name, text);
+    char name[WPK_METRIC_VALUE_SIZE] = "";
+    /* Printable and without what the text format would have escaped. */
+    for (size_t i = 0; text[i] != '\0' && i < sizeof name - 1; i++) {
+        unsigned char c = (unsigned char)text[i];
+        name[i] = c < ' ' || c >= 0x7f || c == '"' || c == '\\' ? '_' : text[i];
+    }
     unsigned found = find_device(name, 0);
     if (found != 0 || strcmp(name, "other") == 0) {
         return found;
