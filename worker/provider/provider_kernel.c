@@ -34,18 +34,6 @@ static wpk_err find_tensor(const struct wpk_kernel_provider *self,
     return WPK_OK;
 }
 
-static void describe(struct wpk_kernel_provider *self, const struct wpk_argument *argument)
-{
-    char layout[256];
-    size_t length = strlen(self->detail);
-
-    if (wpk_layout_encode(&argument->type.layout, layout, sizeof(layout)) != WPK_OK) {
-        snprintf(layout, sizeof(layout), "?");
-    }
-    snprintf(self->detail + length, sizeof(self->detail) - length, "%s%s %s",
-             length > 0 ? "; " : "", argument->name, layout);
-}
-
 /* Memory for one input or output, zeroed: so its padding is.   shape  data->size is set */
 static wpk_err take_place(struct wpk_kernel_provider *self, struct wpk_provider_place *place,
                           struct wpk_tensor_data *data)
@@ -72,6 +60,8 @@ static wpk_err open_place(struct wpk_kernel_provider *self, const struct wpk_arg
                           bool fixed, struct wpk_provider_place *place,
                           struct wpk_tensor_data *data, struct wpk_diag *diag)
 {
+    char layout[256];
+    size_t length = strlen(self->detail);
     size_t size = wpk_tensor_type_bytes(&argument->type);
     wpk_err err = find_tensor(self, argument, &place->tensor, diag);
 
@@ -83,7 +73,11 @@ static wpk_err open_place(struct wpk_kernel_provider *self, const struct wpk_arg
                         "'%s' does not lie as the operator declares it, though layouts are fixed",
                         argument->name);
     }
-    describe(self, argument);
+    if (wpk_layout_encode(&argument->type.layout, layout, sizeof(layout)) != WPK_OK) {
+        snprintf(layout, sizeof(layout), "?");
+    }
+    snprintf(self->detail + length, sizeof(self->detail) - length, "%s%s %s",
+             length > 0 ? "; " : "", argument->name, layout);
     place->type = &argument->type;
     data->name = argument->name;
     data->size = size;

@@ -157,15 +157,6 @@ static struct tolerance find_tolerance(const struct wpk_program *op, double time
     };
 }
 
-static double round_to(enum wpk_dtype dtype, double value)
-{
-    char narrow[8];
-    double wide;
-    wpk_convert_narrow(dtype, &value, 1, narrow);
-    wpk_convert_widen(dtype, narrow, 1, &wide);
-    return wide;
-}
-
 struct comparison {
     enum wpk_dtype dtype;
     bool exact;
@@ -183,7 +174,9 @@ static void compare_point(const struct comparison *c, int64_t i, double y)
         return;
     }
     if (c->exact && c->answers->magnitude[i] < WPK_REFERENCE_STEP) {
-        reference = round_to(c->dtype, reference);
+        char narrow[8];
+        wpk_convert_narrow(c->dtype, &c->answers->value[i], 1, narrow);
+        wpk_convert_widen(c->dtype, narrow, 1, &reference);
     } else if (wpk_dtype_is_float(c->dtype)) {
         double magnitude = c->spread ? c->answers->magnitude_max : c->answers->magnitude[i];
         tolerance = c->tolerance.of_magnitude * magnitude +
