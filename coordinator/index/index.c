@@ -76,15 +76,6 @@ const struct wpk_served *wpk_index_next(struct wpk_index_cursor *cursor)
     return cursor->slots[cursor->at++].served;
 }
 
-const struct wpk_served *wpk_index_kernel(const struct wpk_index_version *version,
-                                          uint64_t kernel_id)
-{
-    struct wpk_index_cursor cursor;
-    wpk_index_seek(&cursor, version, WPK_INDEX_BY_KERNEL, 0, kernel_id);
-    const struct wpk_served *served = wpk_index_next(&cursor);
-    return served != NULL && served->kernel_id == kernel_id ? served : NULL;
-}
-
 /* ---- versions */
 
 static void version_free(struct version *version)
