@@ -322,12 +322,6 @@ const struct wpk_worker *wpk_coordinator_worker(const struct wpk_coordinator *c,
     return c->workers[index];
 }
 
-const struct wpk_worker *wpk_coordinator_find_worker(const struct wpk_coordinator *c,
-                                                     const char *name)
-{
-    return wpk_table_get_text(&c->workers_by_name, name);
-}
-
 const struct wpk_worker *wpk_coordinator_find_session(const struct wpk_coordinator *c,
                                                       uint64_t session)
 {
