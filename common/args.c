@@ -122,14 +122,6 @@ static const struct wpk_option *find_option(const struct wpk_option *options, co
     return NULL;
 }
 
-static void offer_names(const struct wpk_option *options, struct wpk_suggest *suggest)
-{
-    for (const struct wpk_option *option = options; option->name != NULL; option++) {
-        wpk_suggest_offer(suggest, option->name);
-    }
-    wpk_suggest_offer(suggest, "help");
-}
-
 static void complain(const struct wpk_option *options, const char *word, struct wpk_diag *diag)
 {
     char bare[WPK_SUGGEST_SIZE];
@@ -138,7 +130,10 @@ static void complain(const struct wpk_option *options, const char *word, struct 
 
     snprintf(bare, sizeof(bare), "%.*s", (int)strcspn(name, "="), name);
     struct wpk_suggest suggest = {.word = bare};
-    offer_names(options, &suggest);
+    for (const struct wpk_option *option = options; option->name != NULL; option++) {
+        wpk_suggest_offer(&suggest, option->name);
+    }
+    wpk_suggest_offer(&suggest, "help");
     if (suggest.name[0] != '\0') {
         snprintf(near, sizeof(near), "; did you mean '--%s'?", suggest.name);
     }

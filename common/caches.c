@@ -15,19 +15,13 @@
 #define STREAM_SIZE_MIN ((size_t)32 << 20)
 #define STREAM_SIZE_MAX ((size_t)1 << 30)
 
-static bool has_clflushopt(void)
-{
-    unsigned a, b, c, d;
-
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & bit_CLFLUSHOPT) != 0;
-}
-
 /* Flushes of clflushopt overlap; the older clflush waits for the one before. */
 size_t wpk_caches_flush(const void *data, size_t size)
 {
     const uintptr_t first = (uintptr_t)data / LINE_SIZE;
     const uintptr_t end = ((uintptr_t)data + size + LINE_SIZE - 1) / LINE_SIZE;
-    const bool fast = has_clflushopt();
+    unsigned a, b, c, d;
+    const bool fast = __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & bit_CLFLUSHOPT) != 0;
 
     if (size == 0) {
         return 0;

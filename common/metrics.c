@@ -107,17 +107,6 @@ static bool read_line(const char *path, char *line, size_t size)
     return found;
 }
 
-/* Seconds since 1970 at which the machine started: not from /proc/stat, which a service may not be
- * shown. */
-static double boot_time(void)
-{
-    struct timespec up = {0};
-    struct timespec now = {0};
-    clock_gettime(CLOCK_BOOTTIME, &up);
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (double)(now.tv_sec - up.tv_sec) + (double)(now.tv_nsec - up.tv_nsec) / 1e9;
-}
-
 /* The fields after the program's name, which may hold anything. */
 static void print_stat(struct wpk_buf *out)
 {
@@ -127,6 +116,8 @@ static void print_stat(struct wpk_buf *out)
     uint64_t start = 0;
     uint64_t virtual_bytes = 0;
     int64_t pages = 0;
+    struct timespec up = {0};
+    struct timespec now = {0};
     double ticks = (double)sysconf(_SC_CLK_TCK);
     const char *after = read_line("/proc/self/stat", line, sizeof line) ? strrchr(line, ')') : NULL;
     if (after == NULL || sscanf(after + 1,
@@ -141,8 +132,12 @@ static void print_stat(struct wpk_buf *out)
                  (double)pages * (double)sysconf(_SC_PAGESIZE));
     print_number(out, "process_virtual_memory_bytes", "gauge", "Virtual memory",
                  (double)virtual_bytes);
+    /* Not from /proc/stat, which a service may not be shown. */
+    clock_gettime(CLOCK_BOOTTIME, &up);
+    clock_gettime(CLOCK_REALTIME, &now);
+    double boot_s = (double)(now.tv_sec - up.tv_sec) + (double)(now.tv_nsec - up.tv_nsec) / 1e9;
     print_number(out, "process_start_time_seconds", "gauge", "Start, since 1970",
-                 boot_time() + (double)start / ticks);
+                 boot_s + (double)start / ticks);
 }
 
 static void print_descriptors(struct wpk_buf *out)
@@ -164,16 +159,6 @@ static void print_descriptors(struct wpk_buf *out)
     }
 }
 
-/* Append process_cpu_seconds_total, process_resident_memory_bytes, process_virtual_memory_bytes,
- * process_start_time_seconds, process_open_fds, process_max_fds. A number that /proc does not give,
- * for want of a descriptor to read it with, is left out. */
-static void print_process(struct wpk_buf *out)
-{
-    WPK_ASSERT(out != NULL);
-    print_stat(out);
-    print_descriptors(out);
-}
-
 static unsigned value_count(enum wpk_label label)
 {
     if (label == WPK_LABEL_DEVICE) {
@@ -184,22 +169,6 @@ static unsigned value_count(enum wpk_label label)
         count++;
     }
     return count;
-}
-
-static const char *value_text(enum wpk_label label, unsigned value)
-{
-    return label == WPK_LABEL_DEVICE ? devices.names[value] : labels[label].values[value];
-}
-
-/* A class as it is kept: printable and without what the text format would have escaped. */
-static void copy_class(char out[WPK_METRIC_VALUE_SIZE], const char *text)
-{
-    size_t size = 0;
-    for (; text[size] != '\0' && size < WPK_METRIC_VALUE_SIZE - 1; size++) {
-        unsigned char c = (unsigned char)text[size];
-        out[size] = c < ' ' || c >= 0x7f || c == '"' || c == '\\' ? '_' : text[size];
-    }
-    out[size] = '\0';
 }
 
 static unsigned find_device(const char *name, unsigned from)
@@ -213,8 +182,12 @@ static unsigned find_device(const char *name, unsigned from)
 
 static unsigned device_value(const char *text)
 {
-    char name[WPK_METRIC_VALUE_SIZE];
-    copy_class(name, text);
+    char name[WPK_METRIC_VALUE_SIZE] = "";
+    /* Printable and without what the text format would have escaped. */
+    for (size_t i = 0; text[i] != '\0' && i < sizeof name - 1; i++) {
+        unsigned char c = (unsigned char)text[i];
+        name[i] = c < ' ' || c >= 0x7f || c == '"' || c == '\\' ? '_' : text[i];
+    }
     unsigned found = find_device(name, 0);
     if (found != 0 || strcmp(name, "other") == 0) {
         return found;
@@ -336,7 +309,9 @@ static void print_series(struct wpk_buf *out, const struct metric *row, unsigned
 {
     wpk_buf_append_text(out, row->name);
     if (row->label != WPK_LABEL_NONE) {
-        wpk_buf_printf(out, "{%s=\"%s\"}", labels[row->label].name, value_text(row->label, value));
+        wpk_buf_printf(out, "{%s=\"%s\"}", labels[row->label].name,
+                       row->label == WPK_LABEL_DEVICE ? devices.names[value]
+                                                      : labels[row->label].values[value]);
     }
     wpk_buf_append_byte(out, ' ');
 }
@@ -354,16 +329,6 @@ static void print_counter(struct wpk_buf *out, enum wpk_counter counter)
         } else {
             wpk_buf_printf(out, "%" PRIu64 "\n", count);
         }
-    }
-}
-
-static void print_gauge(struct wpk_buf *out, enum wpk_gauge gauge)
-{
-    const struct metric *row = &gauge_rows[gauge];
-    print_head(out, row->name, row->help, "gauge");
-    for (unsigned i = 0; i < value_count(row->label); i++) {
-        print_series(out, row, i);
-        wpk_buf_printf(out, "%" PRId64 "\n", wpk_metric_gauged(gauge, i));
     }
 }
 
@@ -396,10 +361,18 @@ void wpk_metrics_print(struct wpk_buf *out)
         print_counter(out, (enum wpk_counter)i);
     }
     for (unsigned i = 0; i < WPK_GAUGE_COUNT; i++) {
-        print_gauge(out, (enum wpk_gauge)i);
+        const struct metric *row = &gauge_rows[i];
+        print_head(out, row->name, row->help, "gauge");
+        for (unsigned at = 0; at < value_count(row->label); at++) {
+            print_series(out, row, at);
+            wpk_buf_printf(out, "%" PRId64 "\n", wpk_metric_gauged((enum wpk_gauge)i, at));
+        }
     }
     for (unsigned i = 0; i < WPK_HISTOGRAM_COUNT; i++) {
         print_histogram(out, (enum wpk_histogram)i);
     }
-    print_process(out);
+    /* A number of the process that /proc does not give, for want of a descriptor to read it with,
+     * is left out. */
+    print_stat(out);
+    print_descriptors(out);
 }

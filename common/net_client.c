@@ -97,15 +97,6 @@ static struct slot *sent_with(struct wpk_net_client *client, uint32_t number)
     return NULL;
 }
 
-static void end_sent(struct wpk_net_client *client)
-{
-    for (int i = 0; i < client->options.slot_count; i++) {
-        if (client->slots[i].state == SLOT_SENT) {
-            end_slot(client, &client->slots[i], WPK_ECLOSED, NULL, 0);
-        }
-    }
-}
-
 /* End those whose time is over. Returns when the next one's is. A server that says nothing for so
  * long is taken for gone, whatever the kernel thinks. */
 static uint64_t expire(struct wpk_net_client *client, uint64_t now)
@@ -270,7 +261,11 @@ static bool talk(struct wpk_net_client *client)
     wpk_net_line_close(line);
     pthread_mutex_lock(&client->lock);
     client->is_deaf = false;
-    end_sent(client);
+    for (int i = 0; i < client->options.slot_count; i++) {
+        if (client->slots[i].state == SLOT_SENT) {
+            end_slot(client, &client->slots[i], WPK_ECLOSED, NULL, 0);
+        }
+    }
     unlock(client);
     return was_open;
 }
@@ -302,26 +297,18 @@ static wpk_err start(struct wpk_net_client *client)
     return client->has_thread ? WPK_OK : WPK_ESYSTEM;
 }
 
-/* Check the address now: a wrong one would not become valid later. */
-static wpk_err check_address(const struct wpk_net_client_options *options, struct wpk_diag *diag)
-{
-    nng_stream_dialer *dialer = NULL;
-    wpk_err err = wpk_net_dialer_make(options, &dialer, diag);
-    if (err == WPK_OK) {
-        nng_stream_dialer_free(dialer);
-    }
-    return err;
-}
-
 wpk_err wpk_net_client_open(const struct wpk_net_client_options *options,
                             struct wpk_net_client **out, struct wpk_diag *diag)
 {
     WPK_ASSERT(options->wake != NULL);
     WPK_ASSERT(options->slot_count > 0 && options->slot_count <= WPK_NET_SLOTS_MAX);
-    wpk_err err = check_address(options, diag);
+    /* Check the address now: a wrong one would not become valid later. */
+    nng_stream_dialer *dialer = NULL;
+    wpk_err err = wpk_net_dialer_make(options, &dialer, diag);
     if (err != WPK_OK) {
         return err;
     }
+    nng_stream_dialer_free(dialer);
     struct wpk_net_client *client = calloc(1, sizeof *client);
     if (client == NULL) {
         return WPK_ENOMEM;

@@ -257,18 +257,6 @@ static bool go_on_sending(struct wpk_net_line *line)
     return true;
 }
 
-/* The next of what was received. */
-static enum taken take_input(struct wpk_net_line *line)
-{
-    struct wpk_net_step *step = &line->receive[line->turn];
-    enum taken taken = step_take(step);
-    if (taken == TAKEN_SUCCESS) {
-        line->input = line->inputs[line->turn];
-        line->input_size = nng_aio_count(step->aio);
-    }
-    return taken;
-}
-
 enum wpk_net_line_news wpk_net_line_next(struct wpk_net_line *line, uint32_t *number, char **data,
                                          size_t *size)
 {
@@ -277,10 +265,13 @@ enum wpk_net_line_news wpk_net_line_next(struct wpk_net_line *line, uint32_t *nu
     }
     enum wpk_net_line_news news = read_message(line);
     while (news == WPK_NET_LINE_NOTHING) {
-        enum taken taken = take_input(line);
+        struct wpk_net_step *step = &line->receive[line->turn];
+        enum taken taken = step_take(step);
         if (taken != TAKEN_SUCCESS) {
             return taken == TAKEN_NOTHING ? WPK_NET_LINE_NOTHING : WPK_NET_LINE_LOST;
         }
+        line->input = line->inputs[line->turn];
+        line->input_size = nng_aio_count(step->aio);
         news = read_message(line);
     }
     if (news == WPK_NET_LINE_MESSAGE) {

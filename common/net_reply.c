@@ -56,14 +56,6 @@ static struct wpk_net_peer *find_slowest(const struct wpk_net_server *server)
     return slowest;
 }
 
-/* True if there is room for one more of its replies. Called with the lock held. */
-static bool has_room(const struct wpk_net_peer *peer, const struct wpk_net_message *reply)
-{
-    return peer->reply_count < REPLIES_MAX &&
-           (peer->reply == NULL ||
-            peer->reply_bytes + reply->size <= WPK_NET_SLOTS_MAX * peer->server->size_max);
-}
-
 void wpk_net_server_reply(struct wpk_net_server *server, const struct wpk_net_address *address,
                           const void *data, size_t size)
 {
@@ -75,7 +67,9 @@ void wpk_net_server_reply(struct wpk_net_server *server, const struct wpk_net_ad
     pthread_mutex_lock(&server->lock);
     struct wpk_net_peer *peer = server->peers[address->peer % WPK_NET_PEERS_MAX];
     bool there = peer != NULL && peer->id == address->peer && peer->standing != WPK_NET_DEAD;
-    bool taken = there && has_room(peer, reply);
+    bool taken = there && peer->reply_count < REPLIES_MAX &&
+                 (peer->reply == NULL ||
+                  peer->reply_bytes + reply->size <= WPK_NET_SLOTS_MAX * server->size_max);
     bool start = taken && !peer->is_sending;
     if (taken) {
         if (address->is_known && !peer->is_known) {

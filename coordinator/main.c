@@ -57,14 +57,6 @@ static int run(const struct wpk_config *config, struct source *source)
     return unusable ? UNUSABLE : FAILED;
 }
 
-/* Memory that a burst took goes back to the system, and what one thread freed is another's. */
-static void bound_allocator(void)
-{
-    (void)mallopt(M_ARENA_MAX, ARENAS_MAX);
-    (void)mallopt(M_TRIM_THRESHOLD, KEPT_BYTES_MAX);
-    (void)mallopt(M_MMAP_THRESHOLD, KEPT_BYTES_MAX);
-}
-
 int main(int argc, char **argv)
 {
     struct wpk_diag diag = {0};
@@ -72,7 +64,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "wpkd: %s\n", diag.text);
         return MISCONFIGURED;
     }
-    bound_allocator();
+    /* Memory that a burst took goes back to the system, and what one thread freed is another's. */
+    (void)mallopt(M_ARENA_MAX, ARENAS_MAX);
+    (void)mallopt(M_TRIM_THRESHOLD, KEPT_BYTES_MAX);
+    (void)mallopt(M_MMAP_THRESHOLD, KEPT_BYTES_MAX);
     umask(077); /* what we write is our user's; the sockets' modes are the configuration's */
     if (argc > 1 && strcmp(argv[1], "--db") == 0) {
         return wpk_db_main(argc - 2, argv + 2);

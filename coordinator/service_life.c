@@ -52,17 +52,6 @@ static void say_status(struct wpk_service *service, uint64_t now_ns)
     }
 }
 
-/* Four times as often as is asked for, but never without a commit since the last time. */
-static void feed_watchdog(struct wpk_service *service, uint64_t now_ns)
-{
-    if (service->notify.watchdog_ns > 0 && service->commits != service->fed_commits &&
-        now_ns - service->fed_ns >= service->notify.watchdog_ns / 4) {
-        service->fed_commits = service->commits;
-        service->fed_ns = now_ns;
-        wpk_notify_send(&service->notify, "WATCHDOG=1");
-    }
-}
-
 /* ---- reload */
 
 static void free_reloaded(struct wpk_service *service)
@@ -213,21 +202,17 @@ static void on_tick(void *user)
         wpk_service_measure(service);
     }
     say_status(service, now_ns);
-    feed_watchdog(service, now_ns);
+    /* Four times as often as is asked for, but never without a commit since the last time. */
+    if (service->notify.watchdog_ns > 0 && service->commits != service->fed_commits &&
+        now_ns - service->fed_ns >= service->notify.watchdog_ns / 4) {
+        service->fed_commits = service->commits;
+        service->fed_ns = now_ns;
+        wpk_notify_send(&service->notify, "WATCHDOG=1");
+    }
     wpk_loop_set_timer(service->loop, TICK_MS, on_tick, service);
 }
 
 /* ---- the whole */
-
-static wpk_err watch_signals(struct wpk_service *service)
-{
-    wpk_err err = wpk_loop_on_signal(service->loop, SIGTERM, on_signal, service);
-    err = err == WPK_OK ? wpk_loop_on_signal(service->loop, SIGINT, on_signal, service) : err;
-    if (err == WPK_OK && service->options->reload != NULL) {
-        err = wpk_loop_on_signal(service->loop, SIGHUP, on_reload, service);
-    }
-    return err;
-}
 
 static void print_addresses(const struct wpk_config_listener *listeners, uint32_t count,
                             struct wpk_buf *out)
@@ -248,15 +233,6 @@ static void log_ready(const struct wpk_config *config)
     wpk_buf_fini(&text);
 }
 
-static void serve(struct wpk_service *service)
-{
-    log_ready(service->config);
-    wpk_notify_send(&service->notify, "READY=1");
-    service->active_ns = wpk_clock_now_ns(wpk_clock_system());
-    wpk_loop_set_timer(service->loop, TICK_MS, on_tick, service);
-    wpk_loop_run(service->loop);
-}
-
 wpk_err wpk_service_run(const struct wpk_service_options *options, struct wpk_diag *diag)
 {
     struct wpk_service service = {
@@ -264,10 +240,18 @@ wpk_err wpk_service_run(const struct wpk_service_options *options, struct wpk_di
     signal(SIGPIPE, SIG_IGN);
     wpk_err err = wpk_notify_open(options->environment, &service.notify, diag);
     err = err == WPK_OK ? wpk_service_open(&service, diag) : err;
-    err = err == WPK_OK ? watch_signals(&service) : err;
+    err = err == WPK_OK ? wpk_loop_on_signal(service.loop, SIGTERM, on_signal, &service) : err;
+    err = err == WPK_OK ? wpk_loop_on_signal(service.loop, SIGINT, on_signal, &service) : err;
+    if (err == WPK_OK && options->reload != NULL) {
+        err = wpk_loop_on_signal(service.loop, SIGHUP, on_reload, &service);
+    }
     if (err == WPK_OK) {
         wpk_service_set_owners(&service);
-        serve(&service);
+        log_ready(service.config);
+        wpk_notify_send(&service.notify, "READY=1");
+        service.active_ns = wpk_clock_now_ns(wpk_clock_system());
+        wpk_loop_set_timer(service.loop, TICK_MS, on_tick, &service);
+        wpk_loop_run(service.loop);
         err = service.err;
         if (err != WPK_OK && diag != NULL) {
             *diag = service.diag;

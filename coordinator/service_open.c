@@ -118,7 +118,8 @@ static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
 {
     wpk_err err =
         wpk_store_open(service->config->data_dir, wpk_clock_system(), &service->store, diag);
-    err = err == WPK_OK ? wpk_sign_open(service->config->data_dir, &service->sign, diag) : err;
+    err =
+        err == WPK_OK ? wpk_sign_open(service->config->data_dir, true, &service->sign, diag) : err;
     err = err == WPK_OK ? replace_lost_key(service, diag) : err;
     if (err == WPK_OK && service->config->store_pages_max > 0) {
         wpk_store_limit_pages(service->store, service->config->store_pages_max);

@@ -114,6 +114,9 @@ int wpk_fixture_worker(struct wpk_fixture *fixture, const char *name);
 int wpk_fixture_hello(struct wpk_fixture *fixture, int worker);
 /* Add a worker with these roles and say hello; return its index. */
 int wpk_fixture_join(struct wpk_fixture *fixture, const char *name, unsigned roles);
+/* The worker of this name as the state has it; NULL: there is none. */
+const struct wpk_worker *wpk_fixture_find_worker(const struct wpk_fixture *fixture,
+                                                 const char *name);
 /* Send the message with its session. */
 void wpk_fixture_say(struct wpk_fixture *fixture, int worker, struct wpk_message *message);
 /* Poll for `want` work items; return how many more the worker holds. The poll waits ten seconds. */

@@ -102,6 +102,12 @@ int wpk_fixture_join(struct wpk_fixture *fixture, const char *name, unsigned rol
     return worker;
 }
 
+const struct wpk_worker *wpk_fixture_find_worker(const struct wpk_fixture *fixture,
+                                                 const char *name)
+{
+    return wpk_table_get_text(&fixture->c->workers_by_name, name);
+}
+
 uint32_t wpk_fixture_poll(struct wpk_fixture *fixture, int worker, uint32_t want)
 {
     struct wpk_fixture_worker *self = &fixture->workers[worker];

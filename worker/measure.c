@@ -223,11 +223,6 @@ static bool is_disturbed(const struct wpk_measure_subject *subject, struct unres
            (double)(now.waited_ns - before.waited_ns) > (double)pair_ns * WAITED_SHARE_MAX;
 }
 
-static bool is_throttled(const struct wpk_measure_subject *subject)
-{
-    return subject->throttled != NULL && subject->throttled(subject->user);
-}
-
 static double median_of_real(double *values, int count)
 {
     qsort(values, (size_t)count, sizeof(*values), wpk_real_compare);
@@ -281,7 +276,8 @@ wpk_err wpk_measure_pair(const struct wpk_measure_subject *subject,
             drop_sample(&beside, other);
             continue;
         }
-        bool throttled = err == WPK_OK && is_throttled(subject);
+        bool throttled =
+            err == WPK_OK && subject->throttled != NULL && subject->throttled(subject->user);
         if (throttled && retries < THROTTLED_RETRIES_MAX) {
             drop_sample(&pair.timing, own);
             drop_sample(&beside, other);

@@ -170,24 +170,16 @@ static bool knows_parameter(struct wpk_call *call, const struct route *route, co
     return wpk_call_problem(call, 400, WPK_EINVAL, name, detail);
 }
 
-static bool knows_query(struct wpk_call *call, const struct route *route)
-{
-    for (uint32_t i = 0; i < call->request->query_count; i++) {
-        if (!knows_parameter(call, route, call->request->query[i].name)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Role, query and body; false after answering with a problem. */
 static bool admit(struct wpk_call *call, const struct route *route)
 {
     if (route->role != 0 && !wpk_call_admit(call, (enum wpk_auth_role)route->role)) {
         return false;
     }
-    if (!knows_query(call, route)) {
-        return false;
+    for (uint32_t i = 0; i < call->request->query_count; i++) {
+        if (!knows_parameter(call, route, call->request->query[i].name)) {
+            return false;
+        }
     }
     bool is_form = route->serve == wpk_api_sign_in;
     const char *type = is_form ? "application/x-www-form-urlencoded" : "application/json";

@@ -14,11 +14,6 @@ static void perform(struct wpk_store_write *write, struct wpk_store *store)
     wpk_history_put_audit(store, &change->audit, change->err);
 }
 
-static int status_of(wpk_err err)
-{
-    return err == WPK_ENOENT ? 404 : err == WPK_EEXIST ? 409 : wpk_api_status(err);
-}
-
 static void done(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
 {
     struct wpk_change *change = (struct wpk_change *)write;
@@ -33,7 +28,10 @@ static void done(struct wpk_store_write *write, wpk_err err, const struct wpk_di
     if (err != WPK_OK) {
         wpk_api_problem(&change->answer, 507, err, diag);
     } else if (change->err != WPK_OK) {
-        wpk_api_problem(&change->answer, status_of(change->err), change->err,
+        int status = change->err == WPK_ENOENT   ? 404
+                     : change->err == WPK_EEXIST ? 409
+                                                 : wpk_api_status(change->err);
+        wpk_api_problem(&change->answer, status, change->err,
                         change->diag.text[0] != '\0' ? &change->diag : NULL);
     }
     if (change->request != 0) {

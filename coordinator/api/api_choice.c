@@ -36,15 +36,6 @@ struct choosing {
     bool plain_lost; /* its file is gone or damaged */
 };
 
-static void fini(struct choosing *c)
-{
-    wpk_choice_fini(&c->choice);
-    wpk_program_fini(&c->program);
-    wpk_buf_fini(&c->document);
-    wpk_buf_fini(&c->facts.recipe);
-    free(c);
-}
-
 /* ---- what is asked for */
 
 static bool is_file(const char *name)
@@ -477,5 +468,9 @@ void wpk_api_choose_kernel(struct wpk_call *call)
     if (read_request(call, c) && read_kernel(call, c, id)) {
         choose(call, c);
     }
-    fini(c);
+    wpk_choice_fini(&c->choice);
+    wpk_program_fini(&c->program);
+    wpk_buf_fini(&c->document);
+    wpk_buf_fini(&c->facts.recipe);
+    free(c);
 }

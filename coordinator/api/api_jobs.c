@@ -29,17 +29,6 @@ static bool may_change(struct wpk_call *call, const char *owner)
 
 /* ---- submitting */
 
-/* The SHA-256 of the texts, a zero byte after each. */
-static void hash_texts(const char *const *texts, size_t count, char out[WPK_SHA256_HEX_SIZE])
-{
-    struct wpk_crypto_hash hash;
-    wpk_crypto_hash_init(&hash);
-    for (size_t i = 0; i < count; i++) {
-        wpk_crypto_hash_add(&hash, texts[i], strlen(texts[i]) + 1);
-    }
-    wpk_crypto_hash_finish_hex(&hash, out);
-}
-
 /* An id that is the same for the same texts, for a day. */
 static void derive_id(const struct wpk_call *call, const char *kind, const char *part,
                       const char *key, char out[WPK_JOB_ID_SIZE])
@@ -49,7 +38,12 @@ static void derive_id(const struct wpk_call *call, const char *kind, const char 
     snprintf(day, sizeof day, "%llu",
              (unsigned long long)(wpk_store_wall_ns(call->api->store) / WPK_IDEMPOTENCY_NS));
     const char *const texts[] = {kind, part, key, day};
-    hash_texts(texts, sizeof texts / sizeof texts[0], hash);
+    struct wpk_crypto_hash state;
+    wpk_crypto_hash_init(&state);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        wpk_crypto_hash_add(&state, texts[i], strlen(texts[i]) + 1);
+    }
+    wpk_crypto_hash_finish_hex(&state, hash);
     snprintf(out, WPK_JOB_ID_SIZE, "j%.16s", hash);
 }
 
@@ -142,17 +136,6 @@ static bool was_read(struct wpk_call *call)
         return true;
     }
     return wpk_api_problem(call->answer, 507, err, &diag);
-}
-
-/* True if the job is stored. Making it again would fail, and with it all that is written in the
- * same batch. */
-static bool is_stored(struct wpk_call *call, const char *id)
-{
-    uint64_t number;
-    struct wpk_buf document = {0};
-    bool stored = wpk_history_job_document(call->api->store, id, &document, &number);
-    wpk_buf_fini(&document);
-    return stored;
 }
 
 /* True if the job `id` exists and no longer answers the owner of `wanted`: it was cancelled,
@@ -252,6 +235,8 @@ static void post_keyed(struct wpk_call *call)
     const struct wpk_http_request *request = call->request;
     char body[WPK_SHA256_HEX_SIZE];
     char id[WPK_JOB_ID_SIZE];
+    uint64_t number;
+    struct wpk_buf document = {0};
     struct wpk_idempotency entry = {
         .owner = request->identity.owner, .key = request->idempotency_key, .route = route};
     wpk_crypto_sha256_hex(request->body, request->body_size, body);
@@ -274,8 +259,10 @@ static void post_keyed(struct wpk_call *call)
         call->answer->retry_after_s = 1;
         return;
     }
-    /* The clock may have gone past the key's day, and back. */
-    bool stored = is_stored(call, id);
+    /* The clock may have gone past the key's day, and back. Making a stored job again would fail,
+     * and with it all that is written in the same batch. */
+    bool stored = wpk_history_job_document(call->api->store, id, &document, &number);
+    wpk_buf_fini(&document);
     if (!was_read(call)) {
         return;
     }

@@ -48,25 +48,18 @@ static void item_fini(struct item *item)
 
 /* ---- reading */
 
-/* The field of an operator's error is named as in the lookup; its text has no place in the
- * request. */
-static void locate(struct wpk_diag *diag)
-{
-    static const char prefix[] = "ops[0].";
-    if (strncmp(diag->field, prefix, strlen(prefix)) == 0) {
-        memmove(diag->field, diag->field + strlen(prefix), sizeof diag->field - strlen(prefix));
-        diag->line = 0;
-        diag->column = 0;
-    }
-}
-
 static wpk_err define(struct item *item, struct wpk_diag *diag)
 {
+    static const char prefix[] = "ops[0].";
     struct wpk_program asked = {0};
     const struct wpk_job job = {.ops = &item->op, .op_count = 1};
     wpk_err err = wpk_job_op_program(&job, 0, &asked, diag);
-    if (err != WPK_OK) {
-        locate(diag);
+    /* The field of an operator's error is named as in the lookup; its text has no place in the
+     * request. */
+    if (err != WPK_OK && strncmp(diag->field, prefix, strlen(prefix)) == 0) {
+        memmove(diag->field, diag->field + strlen(prefix), sizeof diag->field - strlen(prefix));
+        diag->line = 0;
+        diag->column = 0;
     }
     err = err == WPK_OK ? wpk_op_identity_of(&asked, &item->identity, diag) : err;
     wpk_program_fini(&asked);
@@ -337,16 +330,6 @@ static void tune(struct wpk_call *call, struct wpk_tuning *tuning)
     }
 }
 
-/* On the loop. */
-static void go_on_tuning(struct wpk_call *call, struct prepared *prepared)
-{
-    call->answer->body = prepared->body;
-    memset(&prepared->body, 0, sizeof prepared->body);
-    if (wpk_tuning_submit(&prepared->tuning, call)) {
-        wpk_call_text(call);
-    }
-}
-
 static void answer_miss(struct wpk_call *call, struct item *item)
 {
     struct wpk_tuning tuning = {0};
@@ -536,8 +519,13 @@ void wpk_api_lookup_kernel(struct wpk_call *call)
 {
     uint64_t began_ns = wpk_clock_now_ns(wpk_clock_system());
     uint64_t tune_or_not;
-    if (call->request->prepared != NULL) {
-        go_on_tuning(call, call->request->prepared);
+    if (call->request->prepared != NULL) { /* on the loop */
+        struct prepared *prepared = call->request->prepared;
+        call->answer->body = prepared->body;
+        memset(&prepared->body, 0, sizeof prepared->body);
+        if (wpk_tuning_submit(&prepared->tuning, call)) {
+            wpk_call_text(call);
+        }
         return;
     }
     if (!wpk_call_index(call) || !wpk_call_number(call, "tune", 0, 0, 1, &tune_or_not) ||

@@ -20,11 +20,6 @@
 
 /* ---- answers */
 
-static bool is_page(const char *path)
-{
-    return strncmp(path, "/ui/", 4) == 0;
-}
-
 enum wpk_http_entry wpk_api_entry(const char *method, const char *path)
 {
     static const char *const open[] = {"/", "/ui", "/ui/sign-in", "/ui/style.css", "/ui/script.js"};
@@ -34,7 +29,7 @@ enum wpk_http_entry wpk_api_entry(const char *method, const char *path)
         }
     }
     bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-    return reads && is_page(path) ? WPK_HTTP_ENTRY_COOKIE : WPK_HTTP_ENTRY_TOKEN;
+    return reads && strncmp(path, "/ui/", 4) == 0 ? WPK_HTTP_ENTRY_COOKIE : WPK_HTTP_ENTRY_TOKEN;
 }
 
 static void finish(struct wpk_call *call, int status)

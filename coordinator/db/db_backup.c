@@ -42,15 +42,6 @@ static wpk_err copy_database(const char *from, const char *to, struct wpk_diag *
     return err;
 }
 
-/* The whole of a data directory into another, which is there and has no database. */
-static wpk_err copy_all(const char *from, const char *to, int64_t *artifacts, struct wpk_diag *diag)
-{
-    wpk_err err = wpk_db_copy_artifacts(from, to, artifacts, diag);
-    err = err == WPK_OK ? copy_database(from, to, diag) : err;
-    err = err == WPK_OK ? wpk_db_copy_artifacts(from, to, artifacts, diag) : err;
-    return err == WPK_OK ? copy_key(from, to, diag) : err;
-}
-
 /* Made by us, for us alone: the key lies in it. */
 static wpk_err make_private(const char *path, struct wpk_diag *diag)
 {
@@ -94,7 +85,11 @@ wpk_err wpk_db_back_up(const struct wpk_db_options *options, struct wpk_db_repor
     if (err != WPK_OK) {
         return err;
     }
-    err = copy_all(options->data_dir, partial, &artifacts, diag);
+    const char *from = options->data_dir;
+    err = wpk_db_copy_artifacts(from, partial, &artifacts, diag);
+    err = err == WPK_OK ? copy_database(from, partial, diag) : err;
+    err = err == WPK_OK ? wpk_db_copy_artifacts(from, partial, &artifacts, diag) : err;
+    err = err == WPK_OK ? copy_key(from, partial, diag) : err;
     err = err == WPK_OK ? check_quietly(partial, diag) : err;
     err = err == WPK_OK ? wpk_fs_rename(partial, options->file, diag) : err;
     if (err != WPK_OK) {

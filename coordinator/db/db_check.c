@@ -88,7 +88,7 @@ static void check_signatures(const char *data_dir, struct wpk_store *store,
     struct wpk_sign *sign = NULL;
     struct wpk_diag diag = {0};
     int64_t count = 0;
-    wpk_err err = wpk_sign_open_existing(data_dir, &sign, &diag);
+    wpk_err err = wpk_sign_open(data_dir, false, &sign, &diag);
     if (err != WPK_OK && err != WPK_ENOENT) {
         wpk_db_found(report, "signing key: %s", diag.text);
     }

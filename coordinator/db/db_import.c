@@ -362,7 +362,7 @@ static wpk_err import_locked(struct import *i, const char *path, struct wpk_db_r
         (void)fclose(file);
     }
     wpk_err err = hints ? WPK_OK : wpk_db_unseal(path, diag);
-    err = err == WPK_OK ? wpk_sign_open(i->data_dir, &sign, diag) : err;
+    err = err == WPK_OK ? wpk_sign_open(i->data_dir, true, &sign, diag) : err;
     err = err == WPK_OK ? wpk_store_open(i->data_dir, wpk_clock_system(), &i->store, diag) : err;
     if (err == WPK_OK && !hints) {
         err = wpk_store_attach_given(i->store, path, diag);

@@ -116,25 +116,6 @@ static wpk_err remove_files(struct wpk_store *store, const char *data_dir,
     return wpk_store_take_status(store, diag);
 }
 
-/* The head of the report: the numbers below it are of what went, or of what would have. */
-static void say_what_counts(bool dry_run, struct wpk_db_report *report)
-{
-    wpk_json_put_bool(report->json, "dry_run", dry_run);
-    wpk_buf_append_text(&report->text,
-                        dry_run ? "dry run: nothing was removed; without --dry-run this goes:\n"
-                                : "removed:\n");
-}
-
-static void forget(struct wpk_store *store, struct wpk_db_report *report)
-{
-    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-        int changed = wpk_store_run(store, steps[i].sql, "");
-        if (steps[i].key != NULL) {
-            wpk_db_say(report, steps[i].key, changed);
-        }
-    }
-}
-
 /* Checked once in the end instead of at each row, whose children have no index to be found by. */
 static void check_references(struct wpk_store *store)
 {
@@ -159,8 +140,17 @@ static wpk_err prune(struct wpk_store *store, const struct wpk_db_options *optio
     }
     const struct wpk_diag dry = {.text = "dry run"};
     wpk_store_begin(store);
-    say_what_counts(options->dry_run, report);
-    forget(store, report);
+    wpk_json_put_bool(report->json, "dry_run", options->dry_run);
+    wpk_buf_append_text(&report->text,
+                        options->dry_run
+                            ? "dry run: nothing was removed; without --dry-run this goes:\n"
+                            : "removed:\n");
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        int changed = wpk_store_run(store, steps[i].sql, "");
+        if (steps[i].key != NULL) {
+            wpk_db_say(report, steps[i].key, changed);
+        }
+    }
     check_references(store);
     bool worked = wpk_store_status(store) == WPK_OK;
     if (worked && options->dry_run) {

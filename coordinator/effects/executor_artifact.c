@@ -128,16 +128,6 @@ static bool has_too_many(const struct wpk_executor *p, uint64_t worker)
     return count >= WPK_UPLOADS_OF_ONE_MAX;
 }
 
-static void refuse_busy(struct wpk_executor *p, const struct wpk_effect *effect)
-{
-    const struct wpk_message message = {.kind = WPK_MESSAGE_ERROR,
-                                        .session = effect->message->session,
-                                        .err = WPK_EBUSY,
-                                        .text = "too many artifacts are on their way to the disk",
-                                        .retry_ms = BUSY_RETRY_MS};
-    wpk_executor_reply(p, &effect->address, &message);
-}
-
 void wpk_executor_put_artifact(struct wpk_executor *p, const struct wpk_effect *effect)
 {
     const struct wpk_message *message = effect->message;
@@ -146,7 +136,12 @@ void wpk_executor_put_artifact(struct wpk_executor *p, const struct wpk_effect *
     WPK_ASSERT(worker != NULL); /* it has a lease */
     if (p->upload_count >= WPK_UPLOADS_MAX || has_too_many(p, worker->name_hash) ||
         p->upload_bytes + message->bytes_size > WPK_UPLOAD_BYTES_MAX) {
-        refuse_busy(p, effect);
+        const struct wpk_message busy = {.kind = WPK_MESSAGE_ERROR,
+                                         .session = message->session,
+                                         .err = WPK_EBUSY,
+                                         .text = "too many artifacts are on their way to the disk",
+                                         .retry_ms = BUSY_RETRY_MS};
+        wpk_executor_reply(p, &effect->address, &busy);
         return;
     }
     struct wpk_upload *upload = WPK_DEMAND(calloc(1, sizeof *upload));
@@ -232,21 +227,16 @@ static void on_lost(struct wpk_store_write *write, wpk_err err, const struct wpk
     wpk_executor_reply_error(p, &mine->address, mine->session, WPK_ECORRUPT, &mine->diag);
 }
 
-/* A put may have written it since: its row is not to go, if it is there once the puts that came
- * before are done. Those that come later have their rows after this one's end. */
-static void read_again(struct wpk_executor *p, struct fetch *fetch)
-{
-    wpk_buf_fini(&fetch->task.bytes);
-    fetch->task.action = WPK_FILE_GET_IN_TURN;
-    wpk_file_pool_put(p->files, &fetch->task);
-}
-
 static void on_read(struct wpk_executor *p, struct fetch *fetch)
 {
     wpk_err err = fetch->task.err;
     bool lost = err == WPK_ENOENT || err == WPK_ECORRUPT;
     if (lost && fetch->task.action == WPK_FILE_GET) {
-        read_again(p, fetch);
+        /* A put may have written it since: its row is not to go, if it is there once the puts that
+         * came before are done. Those that come later have their rows after this one's end. */
+        wpk_buf_fini(&fetch->task.bytes);
+        fetch->task.action = WPK_FILE_GET_IN_TURN;
+        wpk_file_pool_put(p->files, &fetch->task);
         return;
     }
     p->fetch_count--;

@@ -174,18 +174,6 @@ static void add_all(const struct wpk_executor *p, uint64_t now_ns, struct prune_
     }
 }
 
-/* A final may come long after its contenders were built, and so may a worker that runs what waits
- * for one. */
-static void list_used(struct wpk_executor *p, struct prune_write *write)
-{
-    uint64_t now_ns = wpk_executor_now_ns(p);
-    add_all(p, now_ns, write);
-    if (write->used_count > 0) {
-        write->used = wpk_batch_memory(p->batch, write->used_count * sizeof *write->used);
-        add_all(p, now_ns, write);
-    }
-}
-
 void wpk_executor_prune(struct wpk_executor *p)
 {
     uint64_t now_ns = wpk_executor_now_ns(p);
@@ -195,8 +183,14 @@ void wpk_executor_prune(struct wpk_executor *p)
         write->effect.write.alone = true;
         write->over = p->builds_held || p->artifact_bytes > high_bytes(p);
         write->low = low_bytes(p);
+        /* A final may come long after its contenders were built, and so may a worker that runs what
+         * waits for one. */
         if (write->over) {
-            list_used(p, write);
+            add_all(p, now_ns, write); /* to count them */
+        }
+        if (write->used_count > 0) {
+            write->used = wpk_batch_memory(p->batch, write->used_count * sizeof *write->used);
+            add_all(p, now_ns, write);
         }
         p->pruning = true;
         p->prune_ns = now_ns + PRUNE_MS * WPK_NS_PER_MS;

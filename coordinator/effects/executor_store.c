@@ -60,21 +60,16 @@ static void on_job_set(struct wpk_store_write *write, wpk_err err, const struct 
     }
 }
 
-static wpk_err print_job(const struct wpk_executor *p, const struct wpk_job_entry *job,
-                         struct wpk_buf *out)
-{
-    struct wpk_json_writer *w = wpk_json_writer_new_object();
-    wpk_document_job(w, NULL, job, wpk_executor_now_ns(p), job->finished_wall_ns);
-    return wpk_json_finish(w, false, out);
-}
-
 /* The document of a job that has ended is the last that is said of it from the state. */
 static void set_job(struct wpk_executor *p, const struct wpk_effect *effect)
 {
     struct job_write *write = wpk_executor_new_write(p, sizeof *write, perform_set_job, on_job_set);
     struct wpk_buf document = {0};
     if (effect->job->finished_wall_ns != 0) {
-        wpk_err err = print_job(p, effect->job, &document);
+        struct wpk_json_writer *w = wpk_json_writer_new_object();
+        wpk_document_job(w, NULL, effect->job, wpk_executor_now_ns(p),
+                         effect->job->finished_wall_ns);
+        wpk_err err = wpk_json_finish(w, false, &document);
         WPK_ASSERT(err == WPK_OK); /* its size is bounded by the job's */
     }
     write->job = *effect->job;

@@ -142,41 +142,32 @@ static void begin_to_resume(struct wpk_executor *p)
     }
 }
 
-static void resume(struct wpk_executor *p)
-{
-    p->degraded = false;
-    p->resuming = false;
-    wpk_log(WPK_LOG_INFO, "store_resumed", "jobs=%u", wpk_coordinator_job_count(p->coordinator));
-    wpk_metric_set(WPK_GAUGE_STORE_DEGRADED, 0, 0);
-    if (p->options.rebuilt != NULL) {
-        p->options.rebuilt(p->options.rebuilt_user);
-    }
-}
-
-static void restore_some(struct wpk_executor *p)
-{
-    struct wpk_diag diag = {0};
-    wpk_err err = wpk_executor_restore_some(p, &diag);
-    if (err != WPK_OK && p->resuming) {
-        fail_again(p, err, &diag);
-    } else if (err != WPK_OK) {
-        wpk_log_failure(WPK_LOG_ERROR, "state_not_read", err, &diag);
-    }
-}
-
 /* Without threads all jobs that are unread; else some, and the loop comes again. */
 static void go_on_restoring(struct wpk_executor *p)
 {
     bool threaded = p->options.threads > 0;
     while (!wpk_executor_is_restored(p)) {
-        restore_some(p);
+        struct wpk_diag diag = {0};
+        wpk_err err = wpk_executor_restore_some(p, &diag);
+        if (err != WPK_OK && p->resuming) {
+            fail_again(p, err, &diag);
+        } else if (err != WPK_OK) {
+            wpk_log_failure(WPK_LOG_ERROR, "state_not_read", err, &diag);
+        }
         if (threaded) {
             p->options.wake(p->options.wake_user);
             break;
         }
     }
     if (p->resuming && wpk_executor_is_restored(p)) {
-        resume(p);
+        p->degraded = false;
+        p->resuming = false;
+        wpk_log(WPK_LOG_INFO, "store_resumed", "jobs=%u",
+                wpk_coordinator_job_count(p->coordinator));
+        wpk_metric_set(WPK_GAUGE_STORE_DEGRADED, 0, 0);
+        if (p->options.rebuilt != NULL) {
+            p->options.rebuilt(p->options.rebuilt_user);
+        }
     }
 }
 
@@ -215,26 +206,11 @@ void wpk_executor_poll(struct wpk_executor *p)
     }
 }
 
-/* Without threads: until nothing is left that one thing brings about after the other. */
-static void commit_all(struct wpk_executor *p)
-{
-    do {
-        seal(p);
-        wpk_writer_run(p->writer);
-        wpk_executor_poll(p);
-    } while (!wpk_batch_is_empty(p->batch));
-}
-
-static void refuse_writes(struct wpk_executor *p)
+wpk_err wpk_executor_commit(struct wpk_executor *p, struct wpk_diag *diag)
 {
     struct wpk_batch refused = p->refused;
     memset(&p->refused, 0, sizeof p->refused);
     wpk_batch_finish(&refused, p->err, &p->diag);
-}
-
-wpk_err wpk_executor_commit(struct wpk_executor *p, struct wpk_diag *diag)
-{
-    refuse_writes(p);
     if (p->options.threads > 0) {
         if (!wpk_batch_is_empty(p->batch)) {
             seal(p);
@@ -243,7 +219,11 @@ wpk_err wpk_executor_commit(struct wpk_executor *p, struct wpk_diag *diag)
         if (!p->degraded) {
             wpk_executor_take_answers(p);
         }
-        commit_all(p);
+        do { /* until nothing is left that one thing brings about after the other */
+            seal(p);
+            wpk_writer_run(p->writer);
+            wpk_executor_poll(p);
+        } while (!wpk_batch_is_empty(p->batch));
     }
     return wpk_executor_degraded(p, diag);
 }

@@ -101,18 +101,14 @@ static void add_headers(struct MHD_Response *made, const struct wpk_http_respons
     }
 }
 
-static bool is_read(const struct wpk_http_request *request)
-{
-    return strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
-}
-
 /* Takes the body: it is released whatever happens. NULL: out of memory. */
 struct MHD_Response *wpk_http_exchange_respond(struct wpk_http_exchange *exchange,
                                                const struct wpk_http_response *given, bool last)
 {
     struct wpk_http_response response = *given;
     const struct wpk_http_request *request = &exchange->request;
-    if (response.status == MHD_HTTP_OK && response.etag != NULL && is_read(request) &&
+    bool reads = strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
+    if (response.status == MHD_HTTP_OK && response.etag != NULL && reads &&
         wpk_http_etag_matches(request->if_none_match, response.etag)) {
         release_body(given);
         response = (struct wpk_http_response){.status = MHD_HTTP_NOT_MODIFIED,
@@ -223,16 +219,6 @@ static void answer_ending(struct wpk_http_exchange *exchange)
     wpk_http_exchange_finish(exchange, &wpk_http_ending);
 }
 
-static void read_one(struct wpk_http_exchange *exchange)
-{
-    struct wpk_http_response response = {.body = ""};
-    if (wpk_http_exchange_serve(exchange, &response)) {
-        wpk_http_exchange_finish(exchange, &response);
-    } else if (!wpk_http_exchange_queue(exchange)) {
-        answer_ending(exchange);
-    }
-}
-
 /* The oldest that waits; NULL at the end. */
 static struct wpk_http_exchange *take_oldest(struct wpk_http_readers *readers)
 {
@@ -263,10 +249,13 @@ static void *run(void *user)
     struct wpk_http_exchange *exchange;
     prctl(PR_SET_NAME, "http-reader"); /* as /proc and perf show it */
     while ((exchange = take_oldest(readers)) != NULL) {
+        struct wpk_http_response response = {.body = ""};
         if (is_stopping(readers)) {
             answer_ending(exchange);
-        } else {
-            read_one(exchange);
+        } else if (wpk_http_exchange_serve(exchange, &response)) {
+            wpk_http_exchange_finish(exchange, &response);
+        } else if (!wpk_http_exchange_queue(exchange)) {
+            answer_ending(exchange);
         }
     }
     return NULL;

@@ -16,14 +16,6 @@
 
 /* ---- daemons */
 
-static void forget_secret(struct wpk_buf *buf)
-{
-    if (buf->data != NULL) {
-        explicit_bzero(buf->data, buf->capacity);
-    }
-    wpk_buf_fini(buf);
-}
-
 static wpk_err start_daemon(struct wpk_http_server *server, const struct wpk_http_listen *listen,
                             struct MHD_Daemon **out, struct wpk_diag *diag)
 {
@@ -43,7 +35,10 @@ static wpk_err start_daemon(struct wpk_http_server *server, const struct wpk_htt
         wpk_diag_set(diag, "%s, %s: %s", listen->certificate, listen->key, reason.text);
     }
     wpk_buf_fini(&certificate);
-    forget_secret(&key);
+    if (key.data != NULL) {
+        explicit_bzero(key.data, key.capacity);
+    }
+    wpk_buf_fini(&key);
     return err;
 }
 

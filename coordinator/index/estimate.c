@@ -129,17 +129,12 @@ static const struct wpk_index_device *find_device(const struct wpk_index_version
     return NULL;
 }
 
-static bool is_same_problem(const struct wpk_match *match)
-{
-    return match->level == WPK_MATCH_EXACT || match->level == WPK_MATCH_VENDOR ||
-           match->level == WPK_MATCH_OTHER_VERSION;
-}
-
 void wpk_estimate_find(const struct wpk_index_version *version, const struct wpk_lookup *lookup,
                        const struct wpk_match *match, struct wpk_estimate *out)
 {
     struct survey survey = {.lookup = lookup, .device = find_device(version, lookup->device)};
-    if (is_same_problem(match)) {
+    if (match->level == WPK_MATCH_EXACT || match->level == WPK_MATCH_VENDOR ||
+        match->level == WPK_MATCH_OTHER_VERSION) {
         *out = (struct wpk_estimate){WPK_ESTIMATE_MEASURED, (double)match->served->median_ns,
                                      (double)match->served->mad_ns};
         return;

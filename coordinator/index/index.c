@@ -76,15 +76,6 @@ const struct wpk_served *wpk_index_next(struct wpk_index_cursor *cursor)
     return cursor->slots[cursor->at++].served;
 }
 
-const struct wpk_served *wpk_index_kernel(const struct wpk_index_version *version,
-                                          uint64_t kernel_id)
-{
-    struct wpk_index_cursor cursor;
-    wpk_index_seek(&cursor, version, WPK_INDEX_BY_KERNEL, 0, kernel_id);
-    const struct wpk_served *served = wpk_index_next(&cursor);
-    return served != NULL && served->kernel_id == kernel_id ? served : NULL;
-}
-
 /* ---- versions */
 
 static void version_free(struct version *version)
@@ -289,21 +280,15 @@ struct wpk_misses *wpk_index_misses(struct wpk_index *index)
 
 /* ---- loading */
 
-static wpk_err read_all(struct wpk_store *store, struct wpk_served_list *loaded,
-                        struct wpk_diag *diag)
-{
-    struct wpk_rows *rows =
-        wpk_store_query(store, "SELECT DISTINCT problem_id FROM kernel WHERE served = 1", "");
-    while (wpk_rows_next(rows)) {
-        wpk_served_read(store, (uint64_t)wpk_rows_int(rows, 0), loaded);
-    }
-    return wpk_store_take_status(store, diag);
-}
-
 wpk_err wpk_index_load(struct wpk_index *index, struct wpk_store *store, struct wpk_diag *diag)
 {
     struct wpk_served_list loaded = {0};
-    wpk_err err = read_all(store, &loaded, diag);
+    struct wpk_rows *rows =
+        wpk_store_query(store, "SELECT DISTINCT problem_id FROM kernel WHERE served = 1", "");
+    while (wpk_rows_next(rows)) {
+        wpk_served_read(store, (uint64_t)wpk_rows_int(rows, 0), &loaded);
+    }
+    wpk_err err = wpk_store_take_status(store, diag);
     if (err != WPK_OK) {
         wpk_served_list_fini(&loaded);
         return err;

@@ -75,10 +75,6 @@ void wpk_index_discard(struct wpk_index_change *change);
 const struct wpk_index_version *wpk_index_acquire(struct wpk_index *index);
 void wpk_index_release(struct wpk_index *index, const struct wpk_index_version *version);
 
-/* Find a kernel; NULL when it is not served. */
-const struct wpk_served *wpk_index_kernel(const struct wpk_index_version *version,
-                                          uint64_t kernel_id);
-
 /* A position between two entries of one key. */
 struct wpk_index_cursor {
     const struct wpk_index_slot *slots; /* [count] */

@@ -158,15 +158,6 @@ enum column {
     COLUMN_SIGNATURE,
 };
 
-static void put_member(struct wpk_json_writer *w, const struct source *source, enum member which)
-{
-    const struct wpk_text_span *span = &source->members[which];
-    struct wpk_buf text = {0};
-    wpk_buf_append(&text, span->text, span->size);
-    wpk_json_put_raw(w, member_names[which], span->size > 0 ? wpk_buf_text(&text) : "null");
-    wpk_buf_fini(&text);
-}
-
 static void put_id(struct wpk_json_writer *w, const char *name, char letter, int64_t id)
 {
     char text[24];
@@ -201,7 +192,11 @@ static struct wpk_json_writer *write_match(const struct source *source)
                       !wpk_device_class_is_emulated(wpk_rows_text(rows, COLUMN_DEVICE)));
     wpk_json_put_text(w, "environment", wpk_rows_text(rows, COLUMN_ENVIRONMENT));
     for (int i = 0; i < SHARED_COUNT; i++) {
-        put_member(w, source, (enum member)i);
+        const struct wpk_text_span *span = &source->members[i];
+        struct wpk_buf text = {0};
+        wpk_buf_append(&text, span->text, span->size);
+        wpk_json_put_raw(w, member_names[i], span->size > 0 ? wpk_buf_text(&text) : "null");
+        wpk_buf_fini(&text);
     }
     put_provenance(w, source);
     return w;

@@ -23,28 +23,18 @@ static const struct {
     const char *name;
 } places[] = {{"./", "Jobs"}, {"kernels", "Kernels"}, {"misses", "Misses"}, {"fleet", "Fleet"}};
 
-static void begin_head(struct wpk_buf *out, const char *title)
+void wpk_page_begin(struct wpk_buf *out, const struct wpk_page *page)
 {
     wpk_markup(out,
                "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
                "<title>%s - Woodpecker</title>\n",
-               title);
-}
-
-static void begin_file(struct wpk_buf *out)
-{
-    wpk_markup_raw(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
-                        "'none'; style-src 'unsafe-inline'\">\n<style>\n");
-    wpk_buf_append(out, wpk_page_style, wpk_page_style_size);
-    wpk_markup_raw(out, "</style>\n</head>\n<body>\n<main>\n");
-}
-
-void wpk_page_begin(struct wpk_buf *out, const struct wpk_page *page)
-{
-    begin_head(out, page->title);
+               page->title);
     if (page->is_file) {
-        begin_file(out);
+        wpk_markup_raw(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
+                            "'none'; style-src 'unsafe-inline'\">\n<style>\n");
+        wpk_buf_append(out, wpk_page_style, wpk_page_style_size);
+        wpk_markup_raw(out, "</style>\n</head>\n<body>\n<main>\n");
         return;
     }
     wpk_markup_raw(out, "<link rel=\"stylesheet\" href=\"style.css\">\n"

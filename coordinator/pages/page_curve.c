@@ -164,13 +164,6 @@ static int64_t int_of(struct wpk_json_reader *r, const char *key)
                : 0;
 }
 
-/* The first line of a text.   shape  out [size] */
-static const char *first_line(const char *text, char *out, size_t size)
-{
-    snprintf(out, size, "%.*s", (int)strcspn(text, "\n"), text);
-    return out;
-}
-
 static void put_trial(struct wpk_buf *out, struct wpk_json_reader *r)
 {
     struct wpk_api_time time = {0};
@@ -200,7 +193,8 @@ static void put_trial(struct wpk_buf *out, struct wpk_json_reader *r)
     wpk_markup(out, "<td>%s</td>", censored ? "raced out" : text_of(r, "outcome"));
     wpk_page_cell_time(out, &time);
     wpk_page_cell(out, text_of(r, "candidate"));
-    first_line(text_of(r, "log"), line, sizeof line);
+    const char *log = text_of(r, "log");
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(log, "\n"), log);
     if (spilled > 0 && line[0] == '\0') {
         snprintf(line, sizeof line, "%lld bytes of registers spilled", (long long)spilled);
     }

@@ -37,16 +37,6 @@ static void put_progress(struct wpk_buf *out, const struct wpk_api_job *job)
                (long long)ended, (long long)wanted);
 }
 
-/* The time of a job's only operator, or how many operators it has. */
-static void put_best(struct wpk_buf *out, const struct wpk_api_job *job)
-{
-    if (job->op_count == 1) {
-        wpk_page_cell_time(out, &job->ops[0].best.time);
-    } else {
-        wpk_markup(out, "<td class=\"n\">%d operators</td>", job->op_count);
-    }
-}
-
 static const char *class_of(const char *state)
 {
     return strcmp(state, "failed") == 0 ? "bad" : strcmp(state, "done") == 0 ? "good" : "";
@@ -63,7 +53,11 @@ static void put_job(struct wpk_buf *out, const struct wpk_api_job *job)
     wpk_markup(out, "\"><bdi>%s</bdi></a></td><td class=\"%s\">%s</td>",
                job->name[0] != '\0' ? job->name : job->id, class_of(job->state), job->state);
     put_progress(out, job);
-    put_best(out, job);
+    if (job->op_count == 1) {
+        wpk_page_cell_time(out, &job->ops[0].best.time);
+    } else {
+        wpk_markup(out, "<td class=\"n\">%d operators</td>", job->op_count);
+    }
     wpk_page_cell_ratio(out, wpk_page_speedup(job));
     wpk_markup(out, "<td class=\"n\" data-v=\"%lld\">%s</td>", (long long)job->seconds_left, left);
     wpk_page_cell(out, job->owner);

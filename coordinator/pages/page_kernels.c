@@ -93,18 +93,6 @@ static const char *schedule_of(const struct wpk_api_job *job, const char *name)
     return "";
 }
 
-static void put_schedules(struct wpk_buf *out, const struct wpk_api_job *left,
-                          const struct wpk_api_job *right)
-{
-    char id[24];
-    for (int i = 0; i < left->op_count && i < 2; i++) {
-        snprintf(id, sizeof id, "left%d", i);
-        wpk_page_fold(out, id, "Schedule of the first", schedule_of(left, left->ops[i].name));
-        snprintf(id, sizeof id, "right%d", i);
-        wpk_page_fold(out, id, "Schedule of the second", schedule_of(right, left->ops[i].name));
-    }
-}
-
 void wpk_page_compare(struct wpk_buf *out, const struct wpk_api_job *left,
                       const struct wpk_api_job *right)
 {
@@ -123,6 +111,12 @@ void wpk_page_compare(struct wpk_buf *out, const struct wpk_api_job *left,
         }
     }
     wpk_page_end_table(out);
-    put_schedules(out, left, right);
+    char id[24];
+    for (int i = 0; i < left->op_count && i < 2; i++) {
+        snprintf(id, sizeof id, "left%d", i);
+        wpk_page_fold(out, id, "Schedule of the first", schedule_of(left, left->ops[i].name));
+        snprintf(id, sizeof id, "right%d", i);
+        wpk_page_fold(out, id, "Schedule of the second", schedule_of(right, left->ops[i].name));
+    }
     wpk_page_end(out, &page);
 }

@@ -108,18 +108,6 @@ static void drop_best(struct wpk_search *search, uint32_t at)
             (search->best_count - at) * sizeof search->best[0]);
 }
 
-static void keep_best(struct wpk_search *search, uint32_t number, const struct wpk_work_item *ask,
-                      uint64_t worker)
-{
-    struct wpk_best *best =
-        wpk_best_put(search->best, &search->best_count, search->accuracy, &ask->trial);
-    if (best != NULL) {
-        best->number = number;
-        best->candidate = WPK_DEMAND(strdup(ask->text));
-        best->worker = worker;
-    }
-}
-
 void wpk_asks_count(struct wpk_search *search, uint32_t number, uint64_t worker)
 {
     const struct wpk_work_item *ask = wpk_asks_get(search, number);
@@ -131,15 +119,12 @@ void wpk_asks_count(struct wpk_search *search, uint32_t number, uint64_t worker)
         search->outcomes[ask->trial.outcome]++;
     }
     search->known_count += ask->known;
-    keep_best(search, number, ask, worker);
-}
-
-/* Fail an ask with a known result whose artifact was revoked after history was read. */
-static void refuse_revoked(const struct wpk_search *search, struct wpk_work_item *ask)
-{
-    if (ask->trial.outcome == WPK_OUTCOME_OK && ask->trial.artifact_sha256[0] != '\0' &&
-        wpk_revoked_has(&search->revoked, "", ask->trial.artifact_sha256)) {
-        ask->trial = (struct wpk_trial_summary){.outcome = WPK_OUTCOME_WRONG_RESULT};
+    struct wpk_best *best =
+        wpk_best_put(search->best, &search->best_count, search->accuracy, &ask->trial);
+    if (best != NULL) {
+        best->number = number;
+        best->candidate = WPK_DEMAND(strdup(ask->text));
+        best->worker = worker;
     }
 }
 
@@ -151,7 +136,12 @@ void wpk_asks_add(struct wpk_search *search, const struct wpk_work_item *ask)
     uint32_t number = search->ask_count++;
     *wpk_asks_get(search, number) = *ask;
     if (ask->standing == WPK_STANDING_ENDED) {
-        refuse_revoked(search, wpk_asks_get(search, number));
+        /* History was read before its artifact was revoked. */
+        struct wpk_trial_summary *trial = &wpk_asks_get(search, number)->trial;
+        if (trial->outcome == WPK_OUTCOME_OK && trial->artifact_sha256[0] != '\0' &&
+            wpk_revoked_has(&search->revoked, "", trial->artifact_sha256)) {
+            *trial = (struct wpk_trial_summary){.outcome = WPK_OUTCOME_WRONG_RESULT};
+        }
         wpk_asks_count(search, number, 0);
     } else {
         wpk_asks_open(search, number, false);

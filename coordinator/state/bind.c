@@ -258,31 +258,6 @@ static bool bind(struct wpk_coordinator *c, struct wpk_job_op_state *op)
 
 /* ---- jobs */
 
-static void set_unbound(struct wpk_coordinator *c, struct wpk_job_entry *job, bool unbound)
-{
-    if (unbound != job->unbound) {
-        job->unbound = unbound;
-        c->unbound_count += unbound ? 1 : UINT32_MAX; /* one less */
-    }
-}
-
-static void set_worked(struct wpk_coordinator *c, struct wpk_job_op_state *op, bool worked)
-{
-    if (worked && op->claims[0] == NULL) {
-        wpk_claim_add(c, op);
-        wpk_mark_search(c, op->search, WPK_SEARCH_COURSE);
-    } else if (!worked) {
-        wpk_claim_drop(c, op);
-    }
-}
-
-/* Of one that is paused no search is begun; but after a restart what is known of those that were
- * is there at once, and results that are still on their way are taken. */
-static bool may_bind(const struct wpk_coordinator *c, const struct wpk_job_op_state *op)
-{
-    return op->job->state != WPK_JOB_PAUSED || (op->search == NULL && is_returning(c, op));
-}
-
 uint32_t wpk_bind_worked_max(const struct wpk_coordinator *c, const struct wpk_job_entry *job)
 {
     uint32_t count = c->worker_count / 4;
@@ -304,18 +279,30 @@ void wpk_bind_job(struct wpk_coordinator *c, struct wpk_job_entry *job)
             continue;
         }
         bool is_bound = op->search != NULL && wpk_search_has_device(op->search);
-        if (!wpk_phase_ended(op->phase) && !is_bound && may_bind(c, op)) {
+        /* Of one that is paused no search is begun; but after a restart what is known of those that
+         * were is there at once, and results that are still on their way are taken. */
+        bool may_bind =
+            op->job->state != WPK_JOB_PAUSED || (op->search == NULL && is_returning(c, op));
+        if (!wpk_phase_ended(op->phase) && !is_bound && may_bind) {
             unbound = !bind(c, op) || unbound;
         }
         if (wpk_phase_ended(op->phase)) {
             continue;
         }
-        if (op->search != NULL) {
-            set_worked(c, op, live < worked_max && job->state != WPK_JOB_PAUSED);
+        bool worked = live < worked_max && job->state != WPK_JOB_PAUSED;
+        if (op->search != NULL && !worked) {
+            wpk_claim_drop(c, op);
+        } else if (op->search != NULL && op->claims[0] == NULL) {
+            wpk_claim_add(c, op);
+            wpk_mark_search(c, op->search, WPK_SEARCH_COURSE);
         }
         live++;
     }
-    set_unbound(c, job, unbound && job->finished_wall_ns == 0);
+    unbound = unbound && job->finished_wall_ns == 0;
+    if (unbound != job->unbound) {
+        job->unbound = unbound;
+        c->unbound_count += unbound ? 1 : UINT32_MAX; /* one less */
+    }
 }
 
 /* ---- why an operator waits */

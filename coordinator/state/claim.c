@@ -82,20 +82,6 @@ static uint32_t find_ready(const struct wpk_owner_queue *owner_queue, const stru
     return low;
 }
 
-static void queue_set_ready(struct wpk_work_queue *queue, struct wpk_owner_queue *owner_queue)
-{
-    queue->ready = wpk_grow(queue->ready, queue->ready_count, &queue->ready_capacity,
-                            sizeof(struct wpk_owner_queue *));
-    owner_queue->place = queue->ready_count;
-    queue->ready[queue->ready_count++] = owner_queue;
-}
-
-static void queue_clear_ready(struct wpk_work_queue *queue, struct wpk_owner_queue *owner_queue)
-{
-    queue->ready[owner_queue->place] = queue->ready[--queue->ready_count];
-    queue->ready[owner_queue->place]->place = owner_queue->place;
-}
-
 static void set_ready(struct wpk_coordinator *c, struct wpk_claim *claim, bool ready)
 {
     struct wpk_owner_queue *owner_queue = claim->owner_queue;
@@ -107,7 +93,11 @@ static void set_ready(struct wpk_coordinator *c, struct wpk_claim *claim, bool r
                 (owner_queue->ready_count - at) * sizeof(struct wpk_claim *));
         owner_queue->ready[at] = claim;
         if (owner_queue->ready_count++ == 0) {
-            queue_set_ready(owner_queue->queue, owner_queue);
+            struct wpk_work_queue *queue = owner_queue->queue;
+            queue->ready = wpk_grow(queue->ready, queue->ready_count, &queue->ready_capacity,
+                                    sizeof(struct wpk_owner_queue *));
+            owner_queue->place = queue->ready_count;
+            queue->ready[queue->ready_count++] = owner_queue;
         }
     } else if (!ready && claim->ready) {
         WPK_ASSERT(owner_queue->ready[at] == claim);
@@ -115,7 +105,9 @@ static void set_ready(struct wpk_coordinator *c, struct wpk_claim *claim, bool r
         memmove(&owner_queue->ready[at], &owner_queue->ready[at + 1],
                 (owner_queue->ready_count - at) * sizeof(struct wpk_claim *));
         if (owner_queue->ready_count == 0) {
-            queue_clear_ready(owner_queue->queue, owner_queue);
+            struct wpk_work_queue *queue = owner_queue->queue;
+            queue->ready[owner_queue->place] = queue->ready[--queue->ready_count];
+            queue->ready[owner_queue->place]->place = owner_queue->place;
         }
     }
     claim->ready = ready;
@@ -131,7 +123,8 @@ static void set_backlogged(struct wpk_claim *claim, bool backlogged)
     if (backlogged && !claim->backlogged) {
         wpk_fair_ready(claim->owner_queue->flow, claim->search);
     } else if (!backlogged && claim->backlogged) {
-        wpk_fair_unready(claim->owner_queue->flow);
+        WPK_ASSERT(claim->owner_queue->flow->ready_count > 0);
+        claim->owner_queue->flow->ready_count--;
     }
     claim->backlogged = backlogged;
 }
@@ -143,16 +136,6 @@ static void update(struct wpk_coordinator *c, struct wpk_claim *claim)
     set_backlogged(claim, claim->owner_queue->queue->served_count > 0 &&
                               (ready || search->asked_count > 0));
     set_ready(c, claim, ready);
-}
-
-/* Set for which stages the search has work, as bits 1 << enum wpk_queue_stage. Polls that wait for
- * this work are served at the end of the step. */
-static void set_stages(struct wpk_coordinator *c, struct wpk_search *search, unsigned ready)
-{
-    search->ready = ready;
-    for (struct wpk_claim *claim = search->claims; claim != NULL; claim = claim->search_next) {
-        update(c, claim);
-    }
 }
 
 void wpk_claim_served(struct wpk_coordinator *c)
@@ -324,8 +307,11 @@ static unsigned stages_ready(const struct wpk_search *search, uint64_t now_ns)
 void wpk_ready_update(struct wpk_coordinator *c, struct wpk_search *search)
 {
     bool open = search->id != 0 && wpk_search_has_device(search);
-    unsigned ready = open ? stages_ready(search, c->event->now_ns) : 0;
-    set_stages(c, search, ready);
+    search->ready = open ? stages_ready(search, c->event->now_ns) : 0;
+    /* Polls that wait for this work are served at the end of the step. */
+    for (struct wpk_claim *claim = search->claims; claim != NULL; claim = claim->search_next) {
+        update(c, claim);
+    }
 }
 
 bool wpk_ready_will_run(const struct wpk_search *search)

@@ -50,16 +50,6 @@ static void forgive_sleep(struct wpk_coordinator *c)
     }
 }
 
-/* If a work queue has lost its last worker, mark all searches: one may wait at its end for a plain
- * kernel that no worker builds any more. */
-static void mark_unserved(struct wpk_coordinator *c)
-{
-    for (uint32_t i = 0; c->unserved && i < c->search_count; i++) {
-        wpk_mark_search(c, c->searches[i], WPK_SEARCH_COURSE);
-    }
-    c->unserved = false;
-}
-
 /* Serve the timers that are due, and store counters once a second. */
 static void serve_tick(struct wpk_coordinator *c)
 {
@@ -75,7 +65,12 @@ static void serve_tick(struct wpk_coordinator *c)
         c->bind_again = false;
         wpk_job_mark_unbound(c, NULL);
     }
-    mark_unserved(c);
+    /* If a work queue has lost its last worker, mark all searches: one may wait at its end for a
+     * plain kernel that no worker builds any more. */
+    for (uint32_t i = 0; c->unserved && i < c->search_count; i++) {
+        wpk_mark_search(c, c->searches[i], WPK_SEARCH_COURSE);
+    }
+    c->unserved = false;
     if (c->event->now_ns >= c->stored_ns + STORE_MS * MS) {
         c->stored_ns = c->event->now_ns;
         wpk_search_store(c);
@@ -104,62 +99,34 @@ static void serve_tick(struct wpk_coordinator *c)
  * Marks are not stored: after a restart each job is restored, and each search opened, by an event
  * that marks it. */
 
-static void settle_searches(struct wpk_coordinator *c)
+/* Settle all that is marked, until nothing is left to do for this event. Called once a step. */
+static void settle_all(struct wpk_coordinator *c)
 {
     struct wpk_search *search;
-    while ((search = wpk_mark_take(&c->marked_searches[WPK_SEARCH_COURSE])) != NULL) {
-        wpk_course_advance(c, search);
-        wpk_mark_search(c, search, WPK_SEARCH_READY);
-    }
-}
-
-static void settle_operators(struct wpk_coordinator *c)
-{
     struct wpk_job_entry *job;
-    while ((job = wpk_mark_take(&c->marked_jobs[WPK_JOB_OPERATORS])) != NULL) {
-        wpk_job_end_if_over(c, job);
-        wpk_mark_job(c, job, WPK_JOB_BIND);
-    }
-}
-
-static void settle_binding(struct wpk_coordinator *c)
-{
-    struct wpk_job_entry *job;
-    while ((job = wpk_mark_take(&c->marked_jobs[WPK_JOB_BIND])) != NULL) {
-        wpk_bind_job(c, job);
-    }
-}
-
-static void settle_ready(struct wpk_coordinator *c)
-{
-    struct wpk_search *search;
+    do {
+        while ((search = wpk_mark_take(&c->marked_searches[WPK_SEARCH_COURSE])) != NULL) {
+            wpk_course_advance(c, search);
+            wpk_mark_search(c, search, WPK_SEARCH_READY);
+        }
+        while ((job = wpk_mark_take(&c->marked_jobs[WPK_JOB_OPERATORS])) != NULL) {
+            wpk_job_end_if_over(c, job);
+            wpk_mark_job(c, job, WPK_JOB_BIND);
+        }
+        while ((job = wpk_mark_take(&c->marked_jobs[WPK_JOB_BIND])) != NULL) {
+            wpk_bind_job(c, job);
+        }
+    } while (c->marked_searches[WPK_SEARCH_COURSE].first != NULL);
     wpk_claim_served(c);
     while ((search = wpk_mark_take(&c->marked_searches[WPK_SEARCH_READY])) != NULL) {
         wpk_ready_update(c, search);
         wpk_mark_search(c, search, WPK_SEARCH_RELEASE);
     }
-}
-
-static void release(struct wpk_coordinator *c)
-{
-    struct wpk_search *search;
+    wpk_dispatch(c);
     wpk_job_release(c);
     while ((search = wpk_mark_take(&c->marked_searches[WPK_SEARCH_RELEASE])) != NULL) {
         wpk_search_release(c, search);
     }
-}
-
-/* Settle all that is marked, until nothing is left to do for this event. Called once a step. */
-static void settle_all(struct wpk_coordinator *c)
-{
-    do {
-        settle_searches(c);
-        settle_operators(c);
-        settle_binding(c);
-    } while (c->marked_searches[WPK_SEARCH_COURSE].first != NULL);
-    settle_ready(c);
-    wpk_dispatch(c);
-    release(c);
     WPK_ASSERT(c->marked_searches[WPK_SEARCH_COURSE].first == NULL);
     WPK_ASSERT(c->marked_searches[WPK_SEARCH_READY].first == NULL);
 }
@@ -184,13 +151,6 @@ wpk_err wpk_coordinator_new(uint64_t job_number_next, struct wpk_coordinator **o
     }
     *out = c;
     return WPK_OK;
-}
-
-static void free_values(struct wpk_table *table)
-{
-    for (uint32_t i = 0; i < table->capacity; i++) {
-        free(table->slots[i].value);
-    }
 }
 
 /* Free all work, one kind after the other, without calls from one kind to another. */
@@ -240,7 +200,9 @@ static void free_workers(struct wpk_coordinator *c)
             wpk_timing_class_free(c->timing_classes.slots[i].value);
         }
     }
-    free_values(&c->admin_states);
+    for (uint32_t i = 0; i < c->admin_states.capacity; i++) {
+        free(c->admin_states.slots[i].value);
+    }
 }
 
 void wpk_coordinator_halt(struct wpk_coordinator *c)
@@ -358,12 +320,6 @@ const struct wpk_worker *wpk_coordinator_worker(const struct wpk_coordinator *c,
 {
     WPK_ASSERT(index < c->worker_count);
     return c->workers[index];
-}
-
-const struct wpk_worker *wpk_coordinator_find_worker(const struct wpk_coordinator *c,
-                                                     const char *name)
-{
-    return wpk_table_get_text(&c->workers_by_name, name);
 }
 
 const struct wpk_worker *wpk_coordinator_find_session(const struct wpk_coordinator *c,

@@ -45,8 +45,6 @@ uint32_t wpk_coordinator_job_count(const struct wpk_coordinator *coordinator);
 uint32_t wpk_coordinator_worker_count(const struct wpk_coordinator *coordinator);
 const struct wpk_worker *wpk_coordinator_worker(const struct wpk_coordinator *coordinator,
                                                 uint32_t index);
-const struct wpk_worker *wpk_coordinator_find_worker(const struct wpk_coordinator *coordinator,
-                                                     const char *name);
 const struct wpk_worker *wpk_coordinator_find_session(const struct wpk_coordinator *coordinator,
                                                       uint64_t session);
 /* Counts for gauges, of all jobs and workers. A worker has one of the first four states. */

@@ -67,26 +67,22 @@ static bool stands_for_search(const struct wpk_job_op_state *op)
     return first == op;
 }
 
-/* A search that is not open yet begins as every search does: without an anchor. */
-static void count_op(const struct wpk_coordinator *c, const struct wpk_job_op_state *op,
-                     uint64_t now_ns, struct wpk_demand *out)
-{
-    if (op->search == NULL || op->search->phase == WPK_SEARCH_PHASE_OPENING) {
-        out->item_count += c->builds_held ? 0 : least(wpk_share_budget(op), WPK_ANCHORLESS_MAX);
-    } else if (stands_for_search(op)) {
-        count_search(c, op->search, now_ns, out);
-    }
-}
-
 static void count_job(const struct wpk_coordinator *c, const struct wpk_job_entry *job,
                       uint64_t now_ns, struct wpk_demand *out)
 {
     uint32_t worked_max = wpk_bind_worked_max(c, job);
     for (uint32_t i = 0, live = 0; i < job->op_count && live < worked_max; i++) {
-        if (!wpk_phase_ended(job->ops[i].phase)) {
-            count_op(c, &job->ops[i], now_ns, out);
-            live++;
+        const struct wpk_job_op_state *op = &job->ops[i];
+        if (wpk_phase_ended(op->phase)) {
+            continue;
         }
+        /* A search that is not open yet begins as every search does: without an anchor. */
+        if (op->search == NULL || op->search->phase == WPK_SEARCH_PHASE_OPENING) {
+            out->item_count += c->builds_held ? 0 : least(wpk_share_budget(op), WPK_ANCHORLESS_MAX);
+        } else if (stands_for_search(op)) {
+            count_search(c, op->search, now_ns, out);
+        }
+        live++;
     }
 }
 

@@ -108,18 +108,6 @@ static uint32_t target_index(struct wpk_coordinator *c, struct batch *batch,
     return message->target_count++;
 }
 
-/* All that share the search. */
-static void start_jobs_of(struct wpk_coordinator *c, struct wpk_search *search)
-{
-    if (!search->unstarted) {
-        return;
-    }
-    search->unstarted = false;
-    for (struct wpk_job_op_state *op = search->ops; op != NULL; op = op->next) {
-        wpk_job_started(c, op->job);
-    }
-}
-
 static struct wpk_work *add_work(struct wpk_coordinator *c, struct batch *batch,
                                  const struct wpk_claim *claim, wpk_work_id id)
 {
@@ -149,19 +137,15 @@ static struct wpk_work *add_work(struct wpk_coordinator *c, struct batch *batch,
         work->artifact_sha256 = wpk_effect_text(c, item->built->artifact_sha256);
         work->build_ns = item->built->build_ns;
     }
-    start_jobs_of(c, search);
+    for (struct wpk_job_op_state *op = search->unstarted ? search->ops : NULL; op != NULL;
+         op = op->next) {
+        wpk_job_started(c, op->job); /* all that share the search */
+    }
+    search->unstarted = false;
     return work;
 }
 
 /* ---- work items */
-
-static void add_vendor(struct wpk_coordinator *c, struct batch *batch,
-                       const struct wpk_claim *claim, uint32_t index)
-{
-    const struct wpk_search *search = claim->search;
-    wpk_work_id id = {search->id, WPK_WORK_VENDOR, index};
-    add_work(c, batch, claim, id)->provider = search->vendors[index].text;
-}
 
 static void add_final(struct wpk_coordinator *c, struct batch *batch, const struct wpk_claim *claim)
 {
@@ -223,25 +207,6 @@ static void add_trial(struct wpk_coordinator *c, struct batch *batch, const stru
     }
 }
 
-/* Ask ahead, so that a fleet does not wait for each commit: a quarter of what is out lies ready. */
-static void ask_ahead(struct wpk_coordinator *c, struct wpk_search *search)
-{
-    if (search->open.count < search->leased_count / 4) {
-        wpk_search_want(c, search, search->leased_count / 2);
-    }
-}
-
-/* Wait for the answer of the strategy, which is asked for as many as this poll has room for. */
-static void await(struct wpk_coordinator *c, struct batch *batch, struct wpk_search *search)
-{
-    uint32_t room = batch->max - batch->message->work_count;
-    uint32_t ahead = search->leased_count / 2;
-    if (wpk_search_want(c, search, room > ahead ? room : ahead)) {
-        batch->awaited = search;
-        search->promised_count += room;
-    }
-}
-
 /* One work item that can be built; or an ASK for more, which is waited for. An ask whose last
  * attempt this device lost is left to another one, while other work is left here. */
 static void add_to_build(struct wpk_coordinator *c, struct batch *batch,
@@ -254,12 +219,22 @@ static void add_to_build(struct wpk_coordinator *c, struct batch *batch,
     }
     uint32_t number = wpk_asks_next(search, &search->open, batch->worker);
     if (number == WPK_OPEN_END) {
-        await(c, batch, search);
+        /* Wait for the answer of the strategy, which is asked for as many as this poll has room
+         * for. */
+        uint32_t room = batch->max - batch->message->work_count;
+        uint32_t ahead = search->leased_count / 2;
+        if (wpk_search_want(c, search, room > ahead ? room : ahead)) {
+            batch->awaited = search;
+            search->promised_count += room;
+        }
         number = batch->awaited == NULL ? search->open.first : WPK_OPEN_END;
     }
     if (number != WPK_OPEN_END) {
         add_trial(c, batch, claim, number);
-        ask_ahead(c, search);
+        /* So that a fleet does not wait for each commit: a quarter of what is out lies ready. */
+        if (search->open.count < search->leased_count / 4) {
+            wpk_search_want(c, search, search->leased_count / 2);
+        }
     }
 }
 
@@ -277,7 +252,8 @@ static void add_to_run(struct wpk_coordinator *c, struct batch *batch,
     }
     for (uint32_t i = 0; i < search->vendor_count; i++) {
         if (search->vendors[i].standing == WPK_STANDING_OPEN) {
-            add_vendor(c, batch, claim, i);
+            wpk_work_id id = {search->id, WPK_WORK_VENDOR, i};
+            add_work(c, batch, claim, id)->provider = search->vendors[i].text;
             return;
         }
     }

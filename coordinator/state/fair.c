@@ -12,22 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Print the names of the worker's providers in its order, as in "halide-cpu;onednn". */
-static void print_providers(const struct wpk_hello *hello, char out[WPK_KEY_TEXT_MAX])
-{
-    size_t at = 0;
-    out[0] = '\0';
-    for (uint32_t i = 0; i < hello->provider_count && at < WPK_KEY_TEXT_MAX; i++) {
-        at += (size_t)snprintf(out + at, WPK_KEY_TEXT_MAX - at, "%s%s", i > 0 ? ";" : "",
-                               hello->providers[i].name);
-    }
-}
-
 void wpk_timing_class_text(const char *device_class, const struct wpk_hello *hello,
                            char out[WPK_TIMING_CLASS_TEXT_MAX])
 {
-    char providers[WPK_KEY_TEXT_MAX];
-    print_providers(hello, providers);
+    char providers[WPK_KEY_TEXT_MAX] = "";
+    size_t at = 0;
+    /* Their names in the worker's order, as in "halide-cpu;onednn". */
+    for (uint32_t i = 0; i < hello->provider_count && at < sizeof providers; i++) {
+        at += (size_t)snprintf(providers + at, sizeof providers - at, "%s%s", i > 0 ? ";" : "",
+                               hello->providers[i].name);
+    }
     snprintf(out, WPK_TIMING_CLASS_TEXT_MAX, "%s\n%s\n%s", device_class, hello->environment,
              providers);
 }
@@ -135,12 +129,6 @@ void wpk_fair_ready(struct wpk_flow *flow, const struct wpk_search *search)
             raise(&flow->virtual_ns, claim->owner_queue->queue->virtual_ns);
         }
     }
-}
-
-void wpk_fair_unready(struct wpk_flow *flow)
-{
-    WPK_ASSERT(flow->ready_count > 0);
-    flow->ready_count--;
 }
 
 static struct wpk_flow *payer_of(const struct wpk_worker_class *worker_class, struct wpk_flow *flow)

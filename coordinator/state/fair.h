@@ -35,8 +35,6 @@ struct wpk_flow *wpk_fair_payer(const struct wpk_worker_class *worker_class, str
 /* Count one more backlogged claim of the flow, in this search. The first one makes the flow active:
  * it is moved up to its work queues' virtual time. */
 void wpk_fair_ready(struct wpk_flow *flow, const struct wpk_search *search);
-/* Count one backlogged claim less. */
-void wpk_fair_unready(struct wpk_flow *flow);
 /* Charge a new lease's estimate to wpk_fair_payer() of `lease->flow`, which takes its place; where
  * that is NULL, nobody is charged. */
 void wpk_fair_charge(struct wpk_coordinator *c, struct wpk_lease *lease);

@@ -23,15 +23,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct wpk_timing timing_of(const struct wpk_trial_summary *trial)
-{
-    struct wpk_timing timing = {.median_ns = trial->median_ns,
-                                .min_ns = trial->min_ns,
-                                .mad_ns = trial->mad_ns,
-                                .sample_count = 1};
-    return timing;
-}
-
 static struct wpk_final_entry *add_entry(struct wpk_search *search, enum wpk_entry_kind kind,
                                          const char *provider, const char *candidate)
 {
@@ -47,15 +38,10 @@ static struct wpk_final_entry *add_entry(struct wpk_search *search, enum wpk_ent
 static void set_trial(struct wpk_final_entry *entry, const struct wpk_trial_summary *trial)
 {
     entry->trial = *trial;
-    entry->timing = timing_of(trial);
-}
-
-/* Verified is what will be served: not what the same candidate comes to somewhere else. */
-static struct wpk_built *as_built(const struct wpk_final_entry *entry)
-{
-    struct wpk_built *built = WPK_DEMAND(calloc(1, sizeof *built));
-    memcpy(built->artifact_sha256, entry->artifact_sha256, sizeof built->artifact_sha256);
-    return built;
+    entry->timing = (struct wpk_timing){.median_ns = trial->median_ns,
+                                        .min_ns = trial->min_ns,
+                                        .mad_ns = trial->mad_ns,
+                                        .sample_count = 1};
 }
 
 static void reset_item(struct wpk_work_item *item)
@@ -223,7 +209,10 @@ void wpk_final_try(struct wpk_coordinator *c, struct wpk_search *search,
     search->verify_number = number_of(own, 1);
     reset_item(&search->verify);
     search->verify.text = own->candidate;
-    search->verify.built = as_built(own);
+    /* Verified is what will be served: not what the same candidate comes to somewhere else. */
+    struct wpk_built *built = WPK_DEMAND(calloc(1, sizeof *built));
+    memcpy(built->artifact_sha256, own->artifact_sha256, sizeof built->artifact_sha256);
+    search->verify.built = built;
     wait_for_second(c, search, own->worker);
 }
 
@@ -413,11 +402,6 @@ void wpk_final_lost(struct wpk_coordinator *c, struct wpk_search *search, const 
 
 /* ---- what operators change */
 
-static bool is_revoked(const struct wpk_search *search, const struct wpk_final_entry *entry)
-{
-    return wpk_revoked_has(&search->revoked, entry->provider, entry->artifact_sha256);
-}
-
 static void take_served(struct wpk_search *search, const struct wpk_kernel_event *event)
 {
     forget_served(search);
@@ -437,7 +421,8 @@ void wpk_final_changed(struct wpk_coordinator *c, struct wpk_search *search,
 {
     for (uint32_t i = 0; i < search->entry_count; i++) {
         struct wpk_final_entry *entry = &search->entries[i];
-        entry->rejected = entry->rejected || is_revoked(search, entry);
+        entry->rejected = entry->rejected || wpk_revoked_has(&search->revoked, entry->provider,
+                                                             entry->artifact_sha256);
     }
     /* A kernel that is about to be stored is served after this, unless it was revoked. */
     if (search->served_kernel_id != WPK_NOT_STORED ||

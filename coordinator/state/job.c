@@ -42,16 +42,6 @@ static void store_job(struct wpk_coordinator *c, const struct wpk_job_entry *job
 
 /* ---- its place in the state */
 
-static void free_past(struct wpk_op_past *past)
-{
-    if (past != NULL) {
-        free(past->device_class);
-        free(past->best);
-        free(past->baseline);
-        free(past);
-    }
-}
-
 void wpk_job_entry_free(struct wpk_job_entry *job)
 {
     if (job == NULL) {
@@ -62,7 +52,13 @@ void wpk_job_entry_free(struct wpk_job_entry *job)
         free(job->ops[i].binding);
         free(job->ops[i].pins);
         free(job->ops[i].bound);
-        free_past(job->ops[i].past);
+        struct wpk_op_past *past = job->ops[i].past;
+        if (past != NULL) {
+            free(past->device_class);
+            free(past->best);
+            free(past->baseline);
+            free(past);
+        }
     }
     free(job->ops);
     free(job->prior_text);
@@ -355,17 +351,12 @@ void wpk_job_release(struct wpk_coordinator *c)
 
 /* ---- the same again */
 
-static bool are_same_pins(const char *a, const char *b)
-{
-    return strcmp(a == NULL ? "" : a, b == NULL ? "" : b) == 0;
-}
-
 static bool is_same_op(const struct wpk_job_op_state *a, const struct wpk_job_op_state *b)
 {
     return strcmp(a->fingerprint, b->fingerprint) == 0 && strcmp(a->name, b->name) == 0 &&
            strcmp(a->layouts, b->layouts) == 0 && strcmp(a->accuracy, b->accuracy) == 0 &&
            a->conditions == b->conditions && a->count == b->count &&
-           are_same_pins(a->pins, b->pins);
+           strcmp(a->pins == NULL ? "" : a->pins, b->pins == NULL ? "" : b->pins) == 0;
 }
 
 /* True if both jobs search the same for the same device, as long. Owners and seeds may differ. */

@@ -16,45 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the worker's list */
-
-static void append(struct wpk_worker *worker, struct wpk_lease *lease)
-{
-    lease->prev = worker->leases_last;
-    *(worker->leases_last != NULL ? &worker->leases_last->next : &worker->leases) = lease;
-    worker->leases_last = lease;
-    worker->lease_count++;
-}
-
-static void take_out(struct wpk_lease *lease)
-{
-    struct wpk_worker *worker = lease->worker;
-    *(lease->prev != NULL ? &lease->prev->next : &worker->leases) = lease->next;
-    *(lease->next != NULL ? &lease->next->prev : &worker->leases_last) = lease->prev;
-    WPK_ASSERT(worker->lease_count > 0);
-    worker->lease_count--;
-}
-
-/* ---- the search's time, which is that with work out */
-
-static void begin_time(struct wpk_coordinator *c, struct wpk_search *search)
-{
-    if (search->leased_count++ == 0) {
-        search->active_ns = c->event->now_ns;
-    }
-}
-
-static void end_time(struct wpk_coordinator *c, struct wpk_search *search)
-{
-    WPK_ASSERT(search->leased_count > 0);
-    wpk_mark_search(c, search, WPK_SEARCH_STORE);
-    wpk_mark_search(c, search, WPK_SEARCH_COURSE);
-    if (--search->leased_count == 0) {
-        search->elapsed_ns = wpk_search_elapsed_ns(search, c->event->now_ns);
-        search->active_ns = 0;
-    }
-}
-
 /* ---- taking */
 
 /* The stage that a worker gets: an artifact that exists is run; otherwise a worker that can run
@@ -95,12 +56,17 @@ struct wpk_lease *wpk_lease_take(struct wpk_coordinator *c, struct wpk_search *s
     if (worker->lease_count == 0) {
         worker->busy_ns = c->event->now_ns;
     }
-    append(worker, lease);
+    lease->prev = worker->leases_last;
+    *(worker->leases_last != NULL ? &worker->leases_last->next : &worker->leases) = lease;
+    worker->leases_last = lease;
+    worker->lease_count++;
     item->standing = WPK_STANDING_LEASED;
     item->lease = lease;
     item->attempts++;
     c->lease_count++;
-    begin_time(c, search);
+    if (search->leased_count++ == 0) {
+        search->active_ns = c->event->now_ns;
+    }
     wpk_fair_charge(c, lease);
     wpk_metric_add(WPK_COUNTER_LEASES, 0, 1);
     return lease;
@@ -114,14 +80,24 @@ void wpk_lease_end(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t 
     struct wpk_work_item *item = wpk_search_work_item(search, lease->work);
     WPK_ASSERT(item != NULL && item->lease == lease);
     wpk_fair_settle(c, lease, device_ns);
-    take_out(lease);
+    struct wpk_worker *worker = lease->worker;
+    *(lease->prev != NULL ? &lease->prev->next : &worker->leases) = lease->next;
+    *(lease->next != NULL ? &lease->next->prev : &worker->leases_last) = lease->prev;
+    WPK_ASSERT(worker->lease_count > 0);
+    worker->lease_count--;
     item->standing = WPK_STANDING_OPEN;
     item->lease = NULL;
     if (lease->work.kind == WPK_WORK_TRIAL) {
         wpk_asks_open(search, lease->work.index, true);
     }
     c->lease_count--;
-    end_time(c, search);
+    WPK_ASSERT(search->leased_count > 0);
+    wpk_mark_search(c, search, WPK_SEARCH_STORE);
+    wpk_mark_search(c, search, WPK_SEARCH_COURSE);
+    if (--search->leased_count == 0) {
+        search->elapsed_ns = wpk_search_elapsed_ns(search, c->event->now_ns);
+        search->active_ns = 0;
+    }
     lease->next = c->leases_spare;
     c->leases_spare = lease;
 }

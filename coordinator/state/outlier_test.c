@@ -77,10 +77,10 @@ static int join(struct wpk_fixture *s, const char *name)
 /* The ratio that is remembered of two workers' times; 0: none. */
 static double ratio_of(const struct wpk_fixture *s, const char *name, const char *other)
 {
-    const struct wpk_worker *worker = wpk_coordinator_find_worker(s->c, name);
+    const struct wpk_worker *worker = wpk_fixture_find_worker(s, name);
     const struct wpk_comparisons *all = worker->comparisons;
     for (uint32_t i = 0; all != NULL && i < all->count; i++) {
-        if (all->items[i].device == wpk_coordinator_find_worker(s->c, other)->device_hash) {
+        if (all->items[i].device == wpk_fixture_find_worker(s, other)->device_hash) {
             return all->items[i].ratio;
         }
     }
@@ -115,7 +115,7 @@ static void what_is_timed_twice_is_compared(void **state)
     assert_true(is_near(ratio_of(s, "final", "vendor"), 0.1));
     assert_true(is_near(ratio_of(s, "vendor", "final"), 10));
     assert_int_equal(wpk_fixture_poll(s, vendor, 1), 1);
-    const struct wpk_worker *slow = wpk_coordinator_find_worker(s->c, "vendor");
+    const struct wpk_worker *slow = wpk_fixture_find_worker(s, "vendor");
     for (uint32_t problem = 2; problem <= 3; problem++) { /* as another one has found, too */
         slow->comparisons->items[slow->comparisons->count++] =
             (struct wpk_comparison){.device = 1, .problem = problem, .ratio = 10};

@@ -16,33 +16,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static wpk_err print_binding(const struct wpk_binding *binding, char **out)
-{
-    struct wpk_buf text = {0};
-    wpk_err err = wpk_binding_print(binding, &text);
-    err = err == WPK_OK ? wpk_buf_take(&text, out, NULL) : err;
-    wpk_buf_fini(&text);
-    return err;
-}
-
-static wpk_err print_op(const struct wpk_program *program, char **out)
-{
-    struct wpk_buf text = {0};
-    wpk_err err = wpk_program_print(program, &text);
-    err = err == WPK_OK ? wpk_buf_take(&text, out, NULL) : err;
-    wpk_buf_fini(&text);
-    return err;
-}
-
 wpk_err wpk_op_identity_of(const struct wpk_program *asked, struct wpk_op_identity *out,
                            struct wpk_diag *diag)
 {
     struct wpk_binding binding;
     struct wpk_cost cost = {0};
+    struct wpk_buf text = {0};
     memset(out, 0, sizeof *out);
     wpk_err err = wpk_program_identity(asked, &out->program, &binding, &out->fingerprint);
-    err = err == WPK_OK ? print_op(&out->program, &out->op) : err;
-    err = err == WPK_OK ? print_binding(&binding, &out->binding) : err;
+    err = err == WPK_OK ? wpk_program_print(&out->program, &text) : err;
+    err = err == WPK_OK ? wpk_buf_take(&text, &out->op, NULL) : err;
+    err = err == WPK_OK ? wpk_binding_print(&binding, &text) : err;
+    err = err == WPK_OK ? wpk_buf_take(&text, &out->binding, NULL) : err;
+    wpk_buf_fini(&text);
     if (err != WPK_OK) {
         wpk_diag_set(diag, "the operator has no canonical form: %s", wpk_err_text(err));
         wpk_op_identity_fini(out);

@@ -33,16 +33,13 @@ void wpk_table_fini(struct wpk_table *table)
     memset(table, 0, sizeof *table);
 }
 
-static bool is_at(const struct wpk_table_slot *slot, uint64_t key, const char *text)
-{
-    return slot->key == key && (text == NULL || strcmp(slot->text, text) == 0);
-}
-
 /* The key's slot, or the free one where it would be. The table is not empty. */
 static struct wpk_table_slot *find(const struct wpk_table *table, uint64_t key, const char *text)
 {
     uint32_t at = home_of(table, key);
-    while (table->slots[at].value != NULL && !is_at(&table->slots[at], key, text)) {
+    while (table->slots[at].value != NULL &&
+           (table->slots[at].key != key ||
+            (text != NULL && strcmp(table->slots[at].text, text) != 0))) {
         at = (at + 1) & (table->capacity - 1);
     }
     return &table->slots[at];

@@ -145,17 +145,6 @@ static void remove_worker(struct wpk_coordinator *c, struct wpk_worker *worker)
 
 /* ---- hello */
 
-/* Set the credential that admitted the worker. Only a hash of the token is kept. */
-static void set_credential(struct wpk_worker *worker, const struct wpk_net_address *address)
-{
-    worker->is_local = address->is_local;
-    if (!address->is_local) {
-        const char *token = worker->hello.token;
-        wpk_crypto_sha256(token, strlen(token), worker->token_hash);
-    }
-    memset(worker->hello.token, 0, sizeof worker->hello.token);
-}
-
 static struct wpk_worker *worker_new(struct wpk_coordinator *c, const struct wpk_hello *hello)
 {
     struct wpk_worker *worker = WPK_DEMAND(calloc(1, sizeof *worker));
@@ -165,7 +154,12 @@ static struct wpk_worker *worker_new(struct wpk_coordinator *c, const struct wpk
         worker->session += 2;
     }
     memcpy(&worker->hello, hello, sizeof worker->hello);
-    set_credential(worker, &c->event->address);
+    /* The credential that admitted the worker: only a hash of the token is kept. */
+    worker->is_local = c->event->address.is_local;
+    if (!worker->is_local) {
+        wpk_crypto_sha256(hello->token, strlen(hello->token), worker->token_hash);
+    }
+    memset(worker->hello.token, 0, sizeof worker->hello.token);
     worker->hello.roles = hello->roles != 0 ? hello->roles : WPK_WORKER_ROLES_ALL;
     worker->name_hash = wpk_table_hash(hello->name);
     worker->device_hash =
@@ -277,11 +271,6 @@ static void hello(struct wpk_coordinator *c)
 
 /* ---- poll */
 
-static struct wpk_flow *flow_of(const struct wpk_search *search)
-{
-    return search->claims != NULL ? search->claims->owner_queue->flow : NULL;
-}
-
 /* Not what it took as another device, before it said hello again. */
 static bool may_hold(const struct wpk_search *search, const struct wpk_work_item *item,
                      const struct wpk_worker *worker)
@@ -309,7 +298,9 @@ static void take_holding(struct wpk_coordinator *c, struct wpk_worker *worker)
         if (item->standing == WPK_STANDING_LEASED && item->lease->worker == worker) {
             item->lease->named = c->step;
         } else if (item->standing == WPK_STANDING_OPEN && may_hold(search, item, worker)) {
-            wpk_lease_take(c, search, work, worker, flow_of(search))->named = c->step;
+            struct wpk_flow *flow =
+                search->claims != NULL ? search->claims->owner_queue->flow : NULL;
+            wpk_lease_take(c, search, work, worker, flow)->named = c->step;
             wpk_mark_search(c, search, WPK_SEARCH_READY);
         }
     }

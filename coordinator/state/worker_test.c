@@ -408,7 +408,7 @@ static void admin_states_survive_a_restart(void **state)
     wpk_fixture_submit_one(s, 1, 50);
     int worker = wpk_fixture_join(s, "w", WPK_WORKER_ROLES_ALL);
     assert_int_equal(wpk_fixture_poll(s, worker, 1), 0);
-    const struct wpk_worker *w = wpk_coordinator_find_worker(s->c, "w");
+    const struct wpk_worker *w = wpk_fixture_find_worker(s, "w");
     assert_int_equal(w->admin_state, WPK_ADMIN_STATE_QUARANTINE);
     assert_string_equal(w->admin_reason, "lies");
     wpk_fixture_set_worker(s, "nobody", WPK_ADMIN_STATE_DRAIN, "");
@@ -433,15 +433,13 @@ static void the_admin_state_of_a_device(void **state)
     wpk_fixture_set_worker(s, "h/cpu0", WPK_ADMIN_STATE_QUARANTINE, "lies");
     assert_int_equal(s->status, 200);
     join_at(s, "h/cpu0/3", "h/cpu0");
-    assert_int_equal(wpk_coordinator_find_worker(s->c, "h/cpu0/1")->admin_state,
+    assert_int_equal(wpk_fixture_find_worker(s, "h/cpu0/1")->admin_state,
                      WPK_ADMIN_STATE_QUARANTINE);
-    assert_int_equal(wpk_coordinator_find_worker(s->c, "h/cpu0/3")->admin_state,
+    assert_int_equal(wpk_fixture_find_worker(s, "h/cpu0/3")->admin_state,
                      WPK_ADMIN_STATE_QUARANTINE);
-    assert_int_equal(wpk_coordinator_find_worker(s->c, "h/cpu1/2")->admin_state,
-                     WPK_ADMIN_STATE_NONE);
+    assert_int_equal(wpk_fixture_find_worker(s, "h/cpu1/2")->admin_state, WPK_ADMIN_STATE_NONE);
     wpk_fixture_set_worker(s, "h/cpu0", WPK_ADMIN_STATE_NONE, "");
-    assert_int_equal(wpk_coordinator_find_worker(s->c, "h/cpu0/3")->admin_state,
-                     WPK_ADMIN_STATE_NONE);
+    assert_int_equal(wpk_fixture_find_worker(s, "h/cpu0/3")->admin_state, WPK_ADMIN_STATE_NONE);
     wpk_fixture_free(s);
 }
 

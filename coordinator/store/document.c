@@ -50,13 +50,6 @@ static void put_finalist(struct wpk_json_writer *w, const char *key,
               (const uint64_t[]){timing->median_ns, timing->min_ns, timing->mad_ns});
 }
 
-static void put_trial(struct wpk_json_writer *w, const char *key, const char *provider,
-                      const char *candidate, const struct wpk_trial_summary *trial)
-{
-    put_brief(w, key, provider, candidate,
-              (const uint64_t[]){trial->median_ns, trial->min_ns, trial->mad_ns});
-}
-
 static void put_own_best(struct wpk_json_writer *w, const struct wpk_search *search)
 {
     const struct wpk_final_entry *finalist = find_finalist(search, WPK_ENTRY_OWN);
@@ -87,7 +80,9 @@ static void put_baseline(struct wpk_json_writer *w, const struct wpk_search *sea
     if (finalist != NULL) {
         put_finalist(w, "baseline", finalist);
     } else if (best != NULL) {
-        put_trial(w, "baseline", best->text, "", &best->trial);
+        const struct wpk_trial_summary *trial = &best->trial;
+        put_brief(w, "baseline", best->text, "",
+                  (const uint64_t[]){trial->median_ns, trial->min_ns, trial->mad_ns});
     } else {
         wpk_json_put_null(w, "baseline");
     }
@@ -108,17 +103,6 @@ static void put_candidates(struct wpk_json_writer *w, const struct wpk_job_op_st
     wpk_json_end(w);
 }
 
-/* Why no worker is given any of it; "" while one may be. */
-static void put_blocked(struct wpk_json_writer *w, const struct wpk_coordinator *coordinator,
-                        const struct wpk_job_entry *job, uint32_t index)
-{
-    char blocked[WPK_REASON_MAX] = "";
-    if (coordinator != NULL && !wpk_phase_ended(job->ops[index].phase)) {
-        wpk_bind_blocked(coordinator, job, index, blocked);
-    }
-    wpk_json_put_text(w, "blocked", blocked);
-}
-
 static void put_op(struct wpk_json_writer *w, const struct wpk_coordinator *coordinator,
                    const struct wpk_job_entry *job, uint32_t index)
 {
@@ -135,7 +119,11 @@ static void put_op(struct wpk_json_writer *w, const struct wpk_coordinator *coor
     wpk_json_put_text(w, "device", device_class);
     wpk_json_put_text(w, "phase", wpk_phase_name(op->phase));
     wpk_json_put_text(w, "reason", op->reason);
-    put_blocked(w, coordinator, job, index);
+    char blocked[WPK_REASON_MAX] = ""; /* why no worker is given any of it; "" while one may be */
+    if (coordinator != NULL && !wpk_phase_ended(op->phase)) {
+        wpk_bind_blocked(coordinator, job, index, blocked);
+    }
+    wpk_json_put_text(w, "blocked", blocked);
     wpk_json_put_bool(w, "from_history", op->from_history);
     wpk_json_put_real(w, "space_size_log2", search != NULL ? search->size_log2 : 0);
     put_candidates(w, op, wpk_share_budget(op));

@@ -69,16 +69,6 @@ static void put_own(struct wpk_json_writer *w, struct wpk_store *store,
     wpk_json_end(w);
 }
 
-static void put_verified(struct wpk_json_writer *w, const struct wpk_trial_summary *trial)
-{
-    wpk_json_begin_object(w, "verified");
-    wpk_json_put_real(w, "max_error", trial->error_max);
-    wpk_json_put_real(w, "tolerance", trial->error_tolerance);
-    wpk_json_put_real(w, "of_rms", trial->of_rms);
-    wpk_json_put_real(w, "times_direct", trial->times_direct);
-    wpk_json_end(w);
-}
-
 wpk_err wpk_document_kernel(struct wpk_store *store, const struct wpk_effect *effect,
                             struct wpk_buf *out)
 {
@@ -104,7 +94,13 @@ wpk_err wpk_document_kernel(struct wpk_store *store, const struct wpk_effect *ef
     wpk_json_end(w);
     wpk_accuracy_put(w, "accuracy", &search->accuracy);
     wpk_json_put_text(w, "conditions", wpk_conditions_name(key->conditions));
-    put_verified(w, &effect->served->trial);
+    const struct wpk_trial_summary *trial = &effect->served->trial;
+    wpk_json_begin_object(w, "verified");
+    wpk_json_put_real(w, "max_error", trial->error_max);
+    wpk_json_put_real(w, "tolerance", trial->error_tolerance);
+    wpk_json_put_real(w, "of_rms", trial->of_rms);
+    wpk_json_put_real(w, "times_direct", trial->times_direct);
+    wpk_json_end(w);
     wpk_json_put_text_or_null(w, "artifact", effect->served->artifact_sha256);
     wpk_json_put_text_or_null(w, "schedule", own ? schedule : NULL);
     wpk_json_put_text(w, "op", search->op);

@@ -90,15 +90,6 @@ static void append_number(uint64_t number, struct wpk_buf *out)
     wpk_buf_append(out, digits + at, sizeof digits - at);
 }
 
-static void append_samples(const struct wpk_timing *timing, struct wpk_buf *out)
-{
-    for (int i = 0; i < timing->sample_count; i++) {
-        wpk_buf_append_byte(out, i > 0 ? ',' : '[');
-        append_number(timing->sample_ns[i], out);
-    }
-    wpk_buf_append_text(out, timing->sample_count > 0 ? "]" : "[]");
-}
-
 /* A struct as a JSON column; the batch fails without memory. */
 static void encode(struct wpk_store *store, const struct wpk_field *table, const void *object,
                    struct wpk_buf *out)
@@ -125,7 +116,11 @@ static void put_measurement(struct wpk_store *store, const struct measurement *m
 {
     struct wpk_buf samples = {0};
     struct wpk_buf counters = {0};
-    append_samples(m->timing, &samples);
+    for (int i = 0; i < m->timing->sample_count; i++) {
+        wpk_buf_append_byte(&samples, i > 0 ? ',' : '[');
+        append_number(m->timing->sample_ns[i], &samples);
+    }
+    wpk_buf_append_text(&samples, m->timing->sample_count > 0 ? "]" : "[]");
     if (m->counters != NULL && m->counters->present) {
         encode(store, wpk_counters_fields, m->counters, &counters);
     }
@@ -303,17 +298,6 @@ void wpk_history_put_times(struct wpk_store *store, const struct wpk_history_con
     }
 }
 
-/* The largest error over all sets of inputs counts; so does that of equal code. */
-static void note_error(struct wpk_store *store, const struct wpk_history_contender *contender,
-                       const struct wpk_record *record)
-{
-    wpk_store_run(store,
-                  "UPDATE trial SET times_direct = max(times_direct, ?) WHERE problem_id = ?"
-                  " AND outcome = 'ok' AND artifact_sha256 = ?",
-                  "rit", record->times_direct, (int64_t)contender->problem_id,
-                  contender->artifact_sha256);
-}
-
 void wpk_history_put_verified(struct wpk_store *store,
                               const struct wpk_history_contender *contender,
                               const struct wpk_record *record)
@@ -331,7 +315,13 @@ void wpk_history_put_verified(struct wpk_store *store,
     if (record->outcome == WPK_OUTCOME_OK) {
         put_measurement(store, &m);
         if (contender->outside) {
-            note_error(store, contender, record);
+            /* The largest error over all sets of inputs counts; so does that of equal code. */
+            wpk_store_run(
+                store,
+                "UPDATE trial SET times_direct = max(times_direct, ?) WHERE problem_id = ?"
+                " AND outcome = 'ok' AND artifact_sha256 = ?",
+                "rit", record->times_direct, (int64_t)contender->problem_id,
+                contender->artifact_sha256);
         }
         return;
     }

@@ -9,14 +9,6 @@
 
 /* ---- writing */
 
-/* "name=value" of each, a line each: neither has control characters. */
-static void print_labels(const struct wpk_job_entry *job, struct wpk_buf *out)
-{
-    for (uint32_t i = 0; i < job->label_count; i++) {
-        wpk_buf_printf(out, "%s=%s\n", job->labels[i].name, job->labels[i].value);
-    }
-}
-
 static void put_op(struct wpk_store *store, uint64_t number, uint32_t position,
                    const struct wpk_job_op_state *op)
 {
@@ -37,7 +29,9 @@ void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *jo
     char seed[24];
     struct wpk_buf labels = {0};
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)job->seed);
-    print_labels(job, &labels);
+    for (uint32_t i = 0; i < job->label_count; i++) { /* neither has control characters */
+        wpk_buf_printf(&labels, "%s=%s\n", job->labels[i].name, job->labels[i].value);
+    }
     wpk_store_run(
         store,
         "INSERT INTO job (number, id, name, owner, priority, state, reason,"

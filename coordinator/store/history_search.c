@@ -102,17 +102,6 @@ static void adopt_anchor(struct wpk_store *store, struct wpk_opened *out)
     wpk_history_keep_artifact(store, out->anchor.now, 1);
 }
 
-/* Drop the current anchor if its artifact is gone or was revoked. */
-static void check_anchor(struct wpk_store *store, struct wpk_opened *out)
-{
-    struct wpk_anchor *anchor = &out->anchor;
-    if (anchor->now[0] != '\0' &&
-        (!wpk_history_has_artifact(store, anchor->now) ||
-         wpk_history_is_revoked(store, out->problem_id, "", anchor->now))) {
-        anchor->now[0] = '\0';
-    }
-}
-
 static void make_search(struct wpk_store *store, const struct wpk_search_key *key, const char *seed,
                         struct wpk_opened *out)
 {
@@ -352,7 +341,11 @@ void wpk_history_open_search(struct wpk_store *store, const struct wpk_search *s
         out->ask_count = out->told_count + count;
         open_best(store, best, out);
         count_outcomes(store, out);
-        check_anchor(store, out);
+        char *anchor = out->anchor.now;
+        if (anchor[0] != '\0' && (!wpk_history_has_artifact(store, anchor) ||
+                                  wpk_history_is_revoked(store, out->problem_id, "", anchor))) {
+            anchor[0] = '\0'; /* its artifact is gone or was revoked */
+        }
         if (out->ask_count == 0 && out->anchor.sha256[0] == '\0') { /* an import made its row */
             adopt_anchor(store, out);
             wpk_store_run(store,

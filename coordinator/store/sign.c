@@ -69,8 +69,7 @@ static wpk_err make_seed(const char *path, uint8_t seed[WPK_SIGN_SEED_SIZE], str
     return err;
 }
 
-static wpk_err open_key(const char *data_dir, bool make, struct wpk_sign **out,
-                        struct wpk_diag *diag)
+wpk_err wpk_sign_open(const char *data_dir, bool make, struct wpk_sign **out, struct wpk_diag *diag)
 {
     uint8_t seed[WPK_SIGN_SEED_SIZE];
     uint8_t public_key[WPK_SIGN_PUBLIC_SIZE];
@@ -97,16 +96,6 @@ static wpk_err open_key(const char *data_dir, bool make, struct wpk_sign **out,
     wpk_crypto_wipe(seed, sizeof seed);
     wpk_buf_fini(&path);
     return err;
-}
-
-wpk_err wpk_sign_open(const char *data_dir, struct wpk_sign **out, struct wpk_diag *diag)
-{
-    return open_key(data_dir, true, out, diag);
-}
-
-wpk_err wpk_sign_open_existing(const char *data_dir, struct wpk_sign **out, struct wpk_diag *diag)
-{
-    return open_key(data_dir, false, out, diag);
 }
 
 bool wpk_sign_is_new(const struct wpk_sign *sign)

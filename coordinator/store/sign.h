@@ -15,14 +15,13 @@
 
 struct wpk_sign; /* immutable once open; any thread may use it */
 
-/* Read the key, or make one if there is none.
+/* Read the key; if there is none and `make`, make one.
  *
  *   owns    caller calls wpk_sign_close
- *   errors  WPK_EACCES the file is not readable, or other users can read it too
+ *   errors  WPK_ENOENT there is none; WPK_EACCES it is not readable, or other users can read it too
  *           WPK_ECORRUPT not a key; WPK_ENOSPC, WPK_EIO */
-wpk_err wpk_sign_open(const char *data_dir, struct wpk_sign **out, struct wpk_diag *diag);
-/* Read the key; WPK_ENOENT if there is none. */
-wpk_err wpk_sign_open_existing(const char *data_dir, struct wpk_sign **out, struct wpk_diag *diag);
+wpk_err wpk_sign_open(const char *data_dir, bool make, struct wpk_sign **out,
+                      struct wpk_diag *diag);
 void wpk_sign_close(struct wpk_sign *sign);
 
 /* True if the key was made now: kernels that the history has are signed by another one. */

@@ -51,10 +51,10 @@ static void one_key_for_an_installation(void **state)
     struct wpk_sign *first = NULL, *again = NULL;
     char signature[WPK_SIGNATURE_HEX_SIZE];
     struct stat info;
-    assert_int_equal(wpk_sign_open(directory, &first, NULL), WPK_OK);
+    assert_int_equal(wpk_sign_open(directory, true, &first, NULL), WPK_OK);
     assert_int_equal(stat(key_path, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0600);
-    assert_int_equal(wpk_sign_open(directory, &again, NULL), WPK_OK);
+    assert_int_equal(wpk_sign_open(directory, true, &again, NULL), WPK_OK);
     assert_string_equal(wpk_sign_public_key(first), wpk_sign_public_key(again));
     wpk_sign_text(first, "text", 4, signature);
     assert_true(is_signed(wpk_sign_public_key(again), "text", 4, signature));
@@ -68,11 +68,11 @@ static void refuses_a_key_that_others_read(void **state)
     (void)state;
     struct wpk_sign *sign = NULL;
     struct wpk_diag diag = {0};
-    assert_int_equal(wpk_sign_open(directory, &sign, NULL), WPK_OK);
+    assert_int_equal(wpk_sign_open(directory, true, &sign, NULL), WPK_OK);
     wpk_sign_close(sign);
     sign = NULL;
     assert_int_equal(chmod(key_path, 0640), 0);
-    assert_int_equal(wpk_sign_open(directory, &sign, &diag), WPK_EACCES);
+    assert_int_equal(wpk_sign_open(directory, true, &sign, &diag), WPK_EACCES);
     assert_non_null(strstr(diag.text, "mode 640"));
     assert_null(sign);
 }
@@ -87,7 +87,7 @@ static void refuses_a_damaged_key(void **state)
         struct wpk_sign *sign = NULL;
         struct wpk_buf after = {0};
         assert_int_equal(wpk_fs_write(key_path, texts[i], strlen(texts[i]), 0600, NULL), WPK_OK);
-        assert_int_equal(wpk_sign_open(directory, &sign, NULL), WPK_ECORRUPT);
+        assert_int_equal(wpk_sign_open(directory, true, &sign, NULL), WPK_ECORRUPT);
         assert_int_equal(wpk_fs_read(key_path, 4096, &after, NULL), WPK_OK);
         assert_string_equal(wpk_buf_text(&after), texts[i]);
         wpk_buf_fini(&after);
@@ -121,7 +121,7 @@ static void signs_what_it_says_of_a_kernel(void **state)
     struct wpk_buf manifest = {0};
     struct wpk_kernel_manifest read;
     char signature[WPK_SIGNATURE_HEX_SIZE];
-    assert_int_equal(wpk_sign_open(directory, &sign, NULL), WPK_OK);
+    assert_int_equal(wpk_sign_open(directory, true, &sign, NULL), WPK_OK);
     assert_int_equal(wpk_sign_kernel(sign, &effect, 1000000, &manifest, signature), WPK_OK);
     assert_true(is_signed(wpk_sign_public_key(sign), manifest.data, manifest.size, signature));
     assert_int_equal(wpk_kernel_manifest_decode(manifest.data, manifest.size, &read, NULL), WPK_OK);

@@ -266,8 +266,12 @@ void wpk_sim_check_index(struct wpk_sim *sim)
     struct wpk_rows *rows =
         wpk_store_query(sim->store, "SELECT id FROM kernel WHERE served = 1", "");
     while (wpk_rows_next(rows)) {
-        WPK_SIM_CHECK(sim, wpk_index_kernel(version, (uint64_t)wpk_rows_int(rows, 0)) != NULL,
-                      "kernel %lld is served and not found", (long long)wpk_rows_int(rows, 0));
+        struct wpk_index_cursor cursor;
+        uint64_t id = (uint64_t)wpk_rows_int(rows, 0);
+        wpk_index_seek(&cursor, version, WPK_INDEX_BY_KERNEL, 0, id);
+        const struct wpk_served *found = wpk_index_next(&cursor);
+        WPK_SIM_CHECK(sim, found != NULL && found->kernel_id == id,
+                      "kernel %llu is served and not found", (unsigned long long)id);
     }
     wpk_rows_close(rows);
     wpk_index_release(sim->index, version);

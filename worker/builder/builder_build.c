@@ -126,24 +126,6 @@ static wpk_err build_prepare(const struct wpk_builder_options *options,
     return err;
 }
 
-static wpk_err run_linker(const char *const *command, struct wpk_diag *diag)
-{
-    wpk_err err = wpk_c_compiler_run(command, NULL, NULL, 0);
-    if (err != WPK_OK) {
-        wpk_diag_set(diag, err == WPK_ENOENT   ? "there is no linker: ld is not in PATH"
-                           : err == WPK_ENOSPC ? "the linker finds the disk full"
-                                               : "the linker failed");
-    }
-    return err;
-}
-
-static enum wpk_link_kind link_kind(const struct wpk_schedule *schedule)
-{
-    return makes_image(schedule)               ? WPK_LINK_IMAGES
-           : schedule->prepare.stage_count > 0 ? WPK_LINK_WITH_PREPARE
-                                               : WPK_LINK_MAIN;
-}
-
 static wpk_err link_kernel(const struct wpk_builder_options *options, enum wpk_link_kind kind,
                            struct wpk_diag *diag)
 {
@@ -155,7 +137,12 @@ static wpk_err link_kernel(const struct wpk_builder_options *options, enum wpk_l
             return wpk_fs_err(errno);
         }
     }
-    wpk_err err = run_linker(wpk_link_command(kind), diag);
+    wpk_err err = wpk_c_compiler_run(wpk_link_command(kind), NULL, NULL, 0);
+    if (err != WPK_OK) {
+        wpk_diag_set(diag, err == WPK_ENOENT   ? "there is no linker: ld is not in PATH"
+                           : err == WPK_ENOSPC ? "the linker finds the disk full"
+                                               : "the linker failed");
+    }
     return err == WPK_OK ? wpk_seal_write("kernel.so", diag) : err;
 }
 
@@ -183,7 +170,10 @@ static wpk_err build(const struct wpk_builder_options *options, struct wpk_diag 
         snprintf(name, sizeof(name), "main.%s", suffix_of(&schedule));
         err = wpk_emit(&schedule, "wpk_main", name, diag);
     }
-    err = err == WPK_OK ? link_kernel(options, link_kind(&schedule), diag) : err;
+    enum wpk_link_kind kind = makes_image(&schedule)             ? WPK_LINK_IMAGES
+                              : schedule.prepare.stage_count > 0 ? WPK_LINK_WITH_PREPARE
+                                                                 : WPK_LINK_MAIN;
+    err = err == WPK_OK ? link_kernel(options, kind, diag) : err;
     wpk_schedule_fini(&schedule);
     return err;
 }

@@ -72,19 +72,14 @@ static bool wait_for_holder(struct wpk_device_lock *lock)
     return !gone;
 }
 
-static bool is_still_held(const struct wpk_device_lock *lock)
-{
-    struct pollfd polled = {.fd = lock->wait_fd, .events = POLLIN};
-    return lock->wait_fd >= 0 && poll(&polled, 1, 0) == 0;
-}
-
 wpk_err wpk_device_lock_take(struct wpk_device_lock *lock)
 {
     WPK_ASSERT(lock->name != NULL);
     if (lock->held_fd >= 0) {
         return WPK_OK;
     }
-    if (is_still_held(lock)) {
+    struct pollfd polled = {.fd = lock->wait_fd, .events = POLLIN};
+    if (lock->wait_fd >= 0 && poll(&polled, 1, 0) == 0) { /* it is still held */
         return WPK_EBUSY;
     }
     close_fd(&lock->wait_fd);

@@ -66,14 +66,6 @@ static wpk_err set_up(struct wpk_engine *engine, const struct wpk_engine_options
     return err;
 }
 
-/* Engines of one machine that time on one device have one lock. Of a GPU the instance's last part
- * is its UUID. */
-static const char *lock_name(const struct wpk_device *device)
-{
-    const char *slot = strrchr(device->instance, '/');
-    return wpk_device_is_cuda(device) && slot != NULL ? slot + 1 : "cpu";
-}
-
 wpk_err wpk_engine_open(const struct wpk_engine_options *options, struct wpk_engine **out,
                         struct wpk_diag *diag)
 {
@@ -106,7 +98,11 @@ wpk_err wpk_engine_open(const struct wpk_engine_options *options, struct wpk_eng
     if (full->builder_count <= 0 || full->builder_count > engine->core_count) {
         full->builder_count = engine->core_count;
     }
-    wpk_device_lock_init(&engine->device, lock_name(&engine->options.device));
+    /* Engines of one machine that time on one device have one lock. Of a GPU the instance's last
+     * part is its UUID. */
+    const char *slot = strrchr(options->device.instance, '/');
+    wpk_device_lock_init(&engine->device,
+                         wpk_device_is_cuda(&options->device) && slot != NULL ? slot + 1 : "cpu");
     engine->slot_count = engine->options.builder_count;
     wpk_planner_init(&engine->planner, &options->device);
     wpk_err err = set_up(engine, options, diag);

@@ -71,16 +71,6 @@ static wpk_err open_device(const struct wpk_cuda_driver *driver, struct wpk_devi
     return err == WPK_OK ? check_mode(driver, diag) : err;
 }
 
-static wpk_err find_compiler(const struct wpk_gpu_wanted *wanted,
-                             char version[WPK_CODEGEN_VERSION_MAX], struct wpk_diag *diag)
-{
-    if (wanted->compiler != NULL) {
-        snprintf(version, WPK_CODEGEN_VERSION_MAX, "%s", wanted->compiler);
-        return WPK_OK;
-    }
-    return wpk_codegen_at(wpk_back_end_first("cuda"))->find(version, diag);
-}
-
 /* A library for GPUs knows none that is emulated. */
 static wpk_err find_vendor(const struct wpk_gpu_wanted *wanted, const char *name,
                            const struct wpk_gpu_vendor **out, struct wpk_diag *diag)
@@ -128,8 +118,13 @@ wpk_err wpk_gpu_device_describe(const struct wpk_gpu_wanted *wanted, const char 
     const struct wpk_cuda_driver *driver = NULL;
     char version[WPK_CODEGEN_VERSION_MAX];
     char driver_item[32] = "";
-    wpk_err err = find_compiler(wanted, version, diag);
+    wpk_err err = WPK_OK;
     out->vendor_count = 0;
+    if (wanted->compiler != NULL) {
+        snprintf(version, sizeof version, "%s", wanted->compiler);
+    } else {
+        err = wpk_codegen_at(wpk_back_end_first("cuda"))->find(version, diag);
+    }
     if (err == WPK_OK && wanted->architecture != NULL) {
         err = wpk_device_emulate(wanted->architecture, 1, &out->device, diag);
     } else if (err == WPK_OK) {

@@ -10,16 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void read_needs(const struct wpk_package *package, struct wpk_manifest_needs *out)
-{
-    struct wpk_device needed = {0};
-    wpk_codegen_find(package->schedule->by)->needs(package->schedule, &needed);
-    *out = (struct wpk_manifest_needs){.cuda = wpk_device_is_cuda(&needed),
-                                       .flags = needed.cpu.flags,
-                                       .capability = needed.cuda.capability,
-                                       .emulated = package->emulated};
-}
-
 static wpk_err add_tensor(struct wpk_named_tensor *list, int *count, const char *name,
                           const struct wpk_tensor_type *type)
 {
@@ -130,7 +120,12 @@ static wpk_err fill(const struct wpk_package *package, struct wpk_manifest *out)
     snprintf(out->fingerprint, sizeof(out->fingerprint), "%s", package->fingerprint);
     snprintf(out->version_wpk, sizeof(out->version_wpk), "%s", WPK_VERSION);
     snprintf(out->version_codegen, sizeof(out->version_codegen), "%s", package->version_codegen);
-    read_needs(package, &out->needs);
+    struct wpk_device needed = {0};
+    wpk_codegen_find(package->schedule->by)->needs(package->schedule, &needed);
+    out->needs = (struct wpk_manifest_needs){.cuda = wpk_device_is_cuda(&needed),
+                                             .flags = needed.cpu.flags,
+                                             .capability = needed.cuda.capability,
+                                             .emulated = package->emulated};
     out->threads = schedule->threads;
     wpk_err err = list_boundary(schedule, out);
     if (err == WPK_OK) {

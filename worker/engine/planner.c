@@ -38,18 +38,6 @@ void wpk_planned_fini(struct wpk_planned *result)
     *result = (struct wpk_planned){0};
 }
 
-/* A space depends on the device's numbers too, not only on its class. */
-static void add_device(struct wpk_crypto_hash *hash, const struct wpk_device *device)
-{
-    char class[2 * WPK_DEVICE_TEXT_MAX];
-    int64_t numbers[] = {device->core_count,       device->cpu.l1_bytes,
-                         device->cpu.l2_bytes,     device->cpu.l3_bytes,
-                         device->cpu.vector_bytes, device->cpu.vector_registers};
-    wpk_device_class(device, class, sizeof(class));
-    wpk_crypto_hash_add(hash, class, strlen(class) + 1);
-    wpk_crypto_hash_add(hash, numbers, sizeof(numbers));
-}
-
 wpk_err wpk_planner_open(struct wpk_planner *planner, const struct wpk_planner_request *request,
                          struct wpk_planner_entry **out, struct wpk_diag *diag)
 {
@@ -62,7 +50,14 @@ wpk_err wpk_planner_open(struct wpk_planner *planner, const struct wpk_planner_r
     wpk_crypto_hash_add(&hash, &request->threads, sizeof(request->threads));
     bool plain = request->plain > 0;
     wpk_crypto_hash_add(&hash, &plain, sizeof(plain));
-    add_device(&hash, device);
+    /* A space depends on the device's numbers too, not only on its class. */
+    char class[2 * WPK_DEVICE_TEXT_MAX];
+    int64_t numbers[] = {device->core_count,       device->cpu.l1_bytes,
+                         device->cpu.l2_bytes,     device->cpu.l3_bytes,
+                         device->cpu.vector_bytes, device->cpu.vector_registers};
+    wpk_device_class(device, class, sizeof(class));
+    wpk_crypto_hash_add(&hash, class, strlen(class) + 1);
+    wpk_crypto_hash_add(&hash, numbers, sizeof(numbers));
     wpk_crypto_hash_finish_hex(&hash, key);
     struct wpk_planner_entry *oldest = &planner->entries[0];
     for (int i = 0; i < WPK_PLANNER_MAX; i++) {
@@ -116,13 +111,6 @@ static wpk_err pin_plain(struct wpk_space *space, struct wpk_diag *diag)
     return err;
 }
 
-/* Of a GPU, Halide: its PTX for the oldest architecture is of version 4.0, which all drivers read;
- * NVRTC's wants a driver as new as itself. As bits; 0: the first back end. */
-static unsigned plain_back_ends(const struct wpk_device *device)
-{
-    return wpk_device_is_cuda(device) ? 1U << WPK_BACK_END_halide_cuda : 0;
-}
-
 wpk_err wpk_planner_open_space(struct wpk_planner *planner,
                                const struct wpk_planner_request *request,
                                struct wpk_planner_entry **out, struct wpk_diag *diag)
@@ -135,7 +123,11 @@ wpk_err wpk_planner_open_space(struct wpk_planner *planner,
             .layouts = request->layouts,
             .threads = request->threads,
             .strict = plain,
-            .back_ends = plain ? plain_back_ends(&entry->device) : WPK_BACK_ENDS_ALL,
+            /* Of a GPU, Halide: its PTX for the oldest architecture is of version 4.0, which all
+             * drivers read; NVRTC's wants a driver as new as itself. 0: the first back end. */
+            .back_ends = !plain                               ? WPK_BACK_ENDS_ALL
+                         : wpk_device_is_cuda(&entry->device) ? 1U << WPK_BACK_END_halide_cuda
+                                                              : 0,
             .device = entry->device};
         err = wpk_space_derive(&entry->program, &options, &entry->space, diag);
         if (err == WPK_OK && plain) {

@@ -123,24 +123,18 @@ void wpk_onednn_operand_begin(struct wpk_recipe_operand *operand, int tensor)
     *operand = (struct wpk_recipe_operand){.tensor = tensor};
 }
 
-static int64_t dense_stride(const struct wpk_tensor *tensor, int dim)
-{
-    int64_t stride = 1;
-
-    for (int d = dim + 1; d < tensor->rank; d++) {
-        stride *= tensor->extent[d];
-    }
-    return stride;
-}
-
 void wpk_onednn_operand_add(const struct wpk_program *program, struct wpk_recipe_operand *operand,
                             int dim)
 {
     const struct wpk_tensor *tensor = &program->tensors[operand->tensor];
 
     WPK_ASSERT(operand->rank < WPK_RECIPE_RANK_MAX);
+    int64_t stride = 1;
+    for (int d = dim + 1; dim >= 0 && d < tensor->rank; d++) {
+        stride *= tensor->extent[d];
+    }
     operand->extent[operand->rank] = dim < 0 ? 1 : tensor->extent[dim];
-    operand->stride[operand->rank] = dim < 0 ? 1 : dense_stride(tensor, dim);
+    operand->stride[operand->rank] = stride;
     operand->rank++;
 }
 

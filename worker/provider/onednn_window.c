@@ -96,12 +96,6 @@ static bool reads_zero_outside(const struct wpk_program *program, const struct w
                                !(outside->value < 0) && !(outside->value > 0));
 }
 
-/* Max pooling ignores padding, which is what -inf outside means. */
-static bool ignores_outside(const struct wpk_program *program, const struct wpk_node *load)
-{
-    return load->outside < 0 || program->nodes[load->outside].value < -1e30;
-}
-
 /* ---- dimensions of the data */
 
 static int single_axis(unsigned mask)
@@ -357,7 +351,9 @@ bool wpk_onednn_match_pooling(const struct wpk_program *program, const struct wp
     if ((!is_max && stage->reduction != WPK_REDUCE_SUM) || load->kind != WPK_NODE_LOAD ||
         wpk_onednn_is_written(program, load) || !classify(program, stage, load, 0, &uses) ||
         !free_to_spatial(&uses, 2) || !all_axes_used(stage, &uses, 0) ||
-        !(is_max ? ignores_outside(program, load) : reads_zero_outside(program, load))) {
+        /* Max pooling ignores padding, which is what -inf outside means. */
+        !(is_max ? load->outside < 0 || program->nodes[load->outside].value < -1e30
+                 : reads_zero_outside(program, load))) {
         return false;
     }
     op->kind = is_max ? WPK_RECIPE_POOL_MAX : WPK_RECIPE_POOL_AVERAGE;

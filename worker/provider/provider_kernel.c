@@ -34,18 +34,6 @@ static wpk_err find_tensor(const struct wpk_kernel_provider *self,
     return WPK_OK;
 }
 
-static void describe(struct wpk_kernel_provider *self, const struct wpk_argument *argument)
-{
-    char layout[256];
-    size_t length = strlen(self->detail);
-
-    if (wpk_layout_encode(&argument->type.layout, layout, sizeof(layout)) != WPK_OK) {
-        snprintf(layout, sizeof(layout), "?");
-    }
-    snprintf(self->detail + length, sizeof(self->detail) - length, "%s%s %s",
-             length > 0 ? "; " : "", argument->name, layout);
-}
-
 /* Memory for one input or output, zeroed: so its padding is.   shape  data->size is set */
 static wpk_err take_place(struct wpk_kernel_provider *self, struct wpk_provider_place *place,
                           struct wpk_tensor_data *data)
@@ -72,6 +60,8 @@ static wpk_err open_place(struct wpk_kernel_provider *self, const struct wpk_arg
                           bool fixed, struct wpk_provider_place *place,
                           struct wpk_tensor_data *data, struct wpk_diag *diag)
 {
+    char layout[256];
+    size_t length = strlen(self->detail);
     size_t size = wpk_tensor_type_bytes(&argument->type);
     wpk_err err = find_tensor(self, argument, &place->tensor, diag);
 
@@ -83,7 +73,11 @@ static wpk_err open_place(struct wpk_kernel_provider *self, const struct wpk_arg
                         "'%s' does not lie as the operator declares it, though layouts are fixed",
                         argument->name);
     }
-    describe(self, argument);
+    if (wpk_layout_encode(&argument->type.layout, layout, sizeof(layout)) != WPK_OK) {
+        snprintf(layout, sizeof(layout), "?");
+    }
+    snprintf(self->detail + length, sizeof(self->detail) - length, "%s%s %s",
+             length > 0 ? "; " : "", argument->name, layout);
     place->type = &argument->type;
     data->name = argument->name;
     data->size = size;
@@ -263,14 +257,6 @@ static wpk_err move_place(struct wpk_kernel_provider *self, struct wpk_provider_
     return take_place(self, place, data);
 }
 
-/* The last place in its memory that is aligned as libwpk aligns them: with a guard behind that, a
- * guard behind the slack. */
-static void *find_copy(void *memory)
-{
-    uintptr_t at = (uintptr_t)memory + WPK_MEMORY_ALIGNMENT;
-    return (void *)(at - at % WPK_MEMORY_ALIGNMENT);
-}
-
 /* libwpk has all prepared constants in one block, whose end alone would be seen to be left. */
 static wpk_err copy_constants(struct wpk_kernel_provider *self)
 {
@@ -285,7 +271,10 @@ static wpk_err copy_constants(struct wpk_kernel_provider *self)
             return WPK_ENOMEM;
         }
         self->copies[self->copy_count++] = memory;
-        at[i] = find_copy(memory);
+        /* The last place in its memory that is aligned as libwpk aligns them: with a guard behind
+         * that, a guard behind the slack. */
+        uintptr_t end = (uintptr_t)memory + WPK_MEMORY_ALIGNMENT;
+        at[i] = (void *)(end - end % WPK_MEMORY_ALIGNMENT);
         memcpy(at[i], constants[i].data, constants[i].size);
     }
     wpk_kernel_move_constants(self->kernel, at);

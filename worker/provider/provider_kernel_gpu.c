@@ -44,16 +44,6 @@ static wpk_err time_primitive(void *user, int count, double *ns)
     return wpk_provider_gpu_time_runs(&self->base, count, ns);
 }
 
-static wpk_err describe_primitive(struct wpk_kernel_provider *self)
-{
-    const struct wpk_gpu_primitive *primitive = find_primitive(self);
-
-    snprintf(self->detail, sizeof(self->detail), "algorithm %d of %d, %s %s",
-             primitive->recipe.algorithm + 1, primitive->algorithm_count, primitive->vendor->name,
-             primitive->vendor->version);
-    return wpk_kernel_entry(self->kernel, &self->recipe);
-}
-
 wpk_err wpk_provider_gpu_prepare(struct wpk_kernel_provider *self, struct wpk_diag *diag)
 {
     if (find_primitive(self) == NULL) {
@@ -63,7 +53,14 @@ wpk_err wpk_provider_gpu_prepare(struct wpk_kernel_provider *self, struct wpk_di
     wpk_err err =
         wpk_provider_gpu_choose(find_primitive(self), self->excluded, time_primitive, self, diag);
     self->model_ns = 0;
-    return err == WPK_OK ? describe_primitive(self) : err;
+    if (err != WPK_OK) {
+        return err;
+    }
+    const struct wpk_gpu_primitive *primitive = find_primitive(self);
+    snprintf(self->detail, sizeof(self->detail), "algorithm %d of %d, %s %s",
+             primitive->recipe.algorithm + 1, primitive->algorithm_count, primitive->vendor->name,
+             primitive->vendor->version);
+    return wpk_kernel_entry(self->kernel, &self->recipe);
 }
 
 /* A new context takes memory anew. */

@@ -41,17 +41,6 @@ void wpk_gpu_keep_context(bool emulated)
     }
 }
 
-/* Say why there is none, or nothing. */
-static void answer(bool emulated, int to)
-{
-    struct wpk_diag diag = {0};
-    if (make_context(emulated, &diag) != WPK_OK) {
-        ssize_t written = write(to, diag.text, strlen(diag.text) + 1);
-        (void)written;
-    }
-    _exit(0);
-}
-
 wpk_err wpk_gpu_probe(bool emulated, struct wpk_diag *diag)
 {
     char text[WPK_DIAG_TEXT_MAX] = "";
@@ -62,7 +51,12 @@ wpk_err wpk_gpu_probe(bool emulated, struct wpk_diag *diag)
     pid_t pid = fork();
     if (pid == 0) {
         close(ends[0]);
-        answer(emulated, ends[1]);
+        struct wpk_diag why = {0};
+        if (make_context(emulated, &why) != WPK_OK) { /* say why there is none, or nothing */
+            ssize_t written = write(ends[1], why.text, strlen(why.text) + 1);
+            (void)written;
+        }
+        _exit(0);
     }
     close(ends[1]);
     struct pollfd polled = {.fd = ends[0], .events = POLLIN};

@@ -92,11 +92,6 @@ static void run_child(struct runner *runner, const struct wanted *wanted,
 
 /* ---- children on a GPU, which keep its context */
 
-static bool is_well(const struct wpk_record *record)
-{
-    return record->outcome == WPK_OUTCOME_OK || record->outcome == WPK_OUTCOME_WRONG_RESULT;
-}
-
 /* In the child: run a candidate for each message, until one fails. An error of the device may stick
  * to the process: it ends, and the next candidate has another one. */
 static void serve_candidates(const struct runner *runner, const struct wpk_runner_op *op,
@@ -116,7 +111,8 @@ static void serve_candidates(const struct runner *runner, const struct wpk_runne
         }
         wpk_runner_try(runner->options, op, &wanted.message.run, channel, &record);
         err = wpk_engine_message_send_result(channel, wanted.id, &record, 1);
-        well = err == WPK_OK && is_well(&record);
+        well = err == WPK_OK &&
+               (record.outcome == WPK_OUTCOME_OK || record.outcome == WPK_OUTCOME_WRONG_RESULT);
         wpk_buf_fini(&text);
         wpk_record_fini(&record);
     }

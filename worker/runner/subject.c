@@ -20,14 +20,6 @@ static wpk_err set_all(struct wpk_subject *subject, enum wpk_role role,
     return err;
 }
 
-static wpk_err load(struct wpk_subject *subject, const struct wpk_inputs *inputs,
-                    struct wpk_diag *diag)
-{
-    wpk_err err = set_all(subject, WPK_ROLE_CONSTANT, inputs, diag);
-    err = err == WPK_OK ? set_all(subject, WPK_ROLE_INPUT, inputs, diag) : err;
-    return err == WPK_OK ? subject->provider->kind->prepare(subject->provider, diag) : err;
-}
-
 wpk_err wpk_subject_open(struct wpk_subject *subject, const struct wpk_program *program,
                          const struct wpk_subject_options *options, const struct wpk_inputs *inputs,
                          struct wpk_diag *diag)
@@ -53,7 +45,9 @@ wpk_err wpk_subject_open(struct wpk_subject *subject, const struct wpk_program *
     };
     wpk_err err =
         subject->result == NULL ? WPK_ENOMEM : kind->open(&request, &subject->provider, diag);
-    err = err == WPK_OK ? load(subject, inputs, diag) : err;
+    err = err == WPK_OK ? set_all(subject, WPK_ROLE_CONSTANT, inputs, diag) : err;
+    err = err == WPK_OK ? set_all(subject, WPK_ROLE_INPUT, inputs, diag) : err;
+    err = err == WPK_OK ? subject->provider->kind->prepare(subject->provider, diag) : err;
     if (err != WPK_OK) {
         wpk_subject_close(subject);
     }

@@ -55,17 +55,6 @@ static wpk_err prepare_signals(bool is_private, pid_t parent)
 
 /* ---- working */
 
-static wpk_err describe_cpu(const struct wpk_arguments *a, struct wpk_device *out)
-{
-    struct wpk_peak peak = {0};
-    wpk_err err = wpk_device_probe(a->flags_max, out);
-    if (err == WPK_OK && wpk_peak_measure(&peak) == WPK_OK) {
-        out->peak_flops_per_s = peak.flops_per_s;
-        out->peak_bytes_per_s = peak.bytes_per_s;
-    }
-    return err;
-}
-
 static struct wpk_gpu_wanted wanted_gpu(const struct wpk_arguments *a)
 {
     const char *compiler = a->compiler != NULL ? a->compiler : WPK_GPU_COMPILER;
@@ -81,10 +70,16 @@ static wpk_err describe_device(const struct wpk_arguments *a, struct wpk_gpu_dev
 {
     static const char *const vendors[] = {"onednn"};
     char codegen[32];
+    struct wpk_peak peak = {0};
     if (a->cpu) {
         out->vendors = vendors;
         out->vendor_count = a->build_only ? 0 : 1;
-        return describe_cpu(a, &out->device);
+        wpk_err err = wpk_device_probe(a->flags_max, &out->device);
+        if (err == WPK_OK && wpk_peak_measure(&peak) == WPK_OK) {
+            out->device.peak_flops_per_s = peak.flops_per_s;
+            out->device.peak_bytes_per_s = peak.bytes_per_s;
+        }
+        return err;
     }
     snprintf(codegen, sizeof codegen, "%.*s", (int)strcspn(WPK_ENVIRONMENT, ";"), WPK_ENVIRONMENT);
     const struct wpk_gpu_wanted wanted = wanted_gpu(a);

@@ -65,13 +65,6 @@ static uint64_t due_ns(const struct wpk_worker_session *s)
     return s->drain_ns != 0 || s->leave_ns != 0 ? UINT64_MAX : due < idle_due ? due : idle_due;
 }
 
-static bool is_drained(const struct wpk_worker_session *s)
-{
-    return s->drain_lease == 0 || s->options->is_private ||
-           wpk_holding_running(s->holding) != s->drain_lease ||
-           wpk_clock_ns() > s->drain_ns + DRAIN_MS * WPK_NS_PER_MS;
-}
-
 /* Send no request for a while: as long as wpkd said, or a little longer each time. */
 static void retry_later(struct wpk_worker_session *s, uint64_t told_ms)
 {
@@ -123,15 +116,6 @@ static void say_refused(struct wpk_worker_session *s, const struct wpk_message *
     wpk_notify_send(s->options->notify, "STATUS=Refused: %.300s", error->text);
 }
 
-/* True if the upload is refused for good. A passing error has a retry time; damage is handled
- * apart. */
-static bool is_refused_upload(const struct wpk_worker_session *s, int slot,
-                              const struct wpk_message *error)
-{
-    return slot == WPK_WORKER_SESSION_SLOT_OTHER && s->asked == WPK_MESSAGE_PUT_ARTIFACT &&
-           error->retry_ms == 0 && error->err != WPK_ECORRUPT;
-}
-
 static void on_error(struct wpk_worker_session *s, int slot, const struct wpk_message *error)
 {
     if (slot == WPK_WORKER_SESSION_SLOT_OTHER) {
@@ -141,7 +125,9 @@ static void on_error(struct wpk_worker_session *s, int slot, const struct wpk_me
         s->session = 0; /* wpkd was started again */
         return;
     }
-    if (is_refused_upload(s, slot, error)) {
+    /* A passing error has a retry time; damage is handled apart. */
+    if (slot == WPK_WORKER_SESSION_SLOT_OTHER && s->asked == WPK_MESSAGE_PUT_ARTIFACT &&
+        error->retry_ms == 0 && error->err != WPK_ECORRUPT) {
         wpk_holding_refused(s->holding, s->asked_for, error->err, error->text);
         s->polled_ns = 0; /* wpkd hears at once what is not held any more */
         return;
@@ -156,15 +142,6 @@ static void on_error(struct wpk_worker_session *s, int slot, const struct wpk_me
     say_refused(s, error);
     if (error->err != WPK_ECORRUPT) {
         retry_later(s, error->retry_ms);
-    }
-}
-
-static void on_work(struct wpk_worker_session *s, const struct wpk_message *work)
-{
-    wpk_holding_take_in(s->holding, work);
-    s->named = true;
-    if (work->leave && s->options->is_private) {
-        leave(s);
     }
 }
 
@@ -199,7 +176,11 @@ static void on_message(struct wpk_worker_session *s, int slot, const struct wpk_
         wpk_notify_send(s->options->notify, "STATUS=Working for %s", s->options->url);
         break;
     case WPK_MESSAGE_WORK:
-        on_work(s, message);
+        wpk_holding_take_in(s->holding, message);
+        s->named = true;
+        if (message->leave && s->options->is_private) {
+            leave(s);
+        }
         break;
     case WPK_MESSAGE_ACK:
         on_ack(s);
@@ -343,7 +324,9 @@ static void turn(struct wpk_worker_session *s)
     if (now >= due_ns(s)) {
         drain(s, s->options->leave_after_ns != 0 && now >= s->drain_due_ns ? "time" : "idle");
     }
-    if (s->drain_ns != 0 && is_drained(s)) {
+    if (s->drain_ns != 0 && (s->drain_lease == 0 || s->options->is_private ||
+                             wpk_holding_running(s->holding) != s->drain_lease ||
+                             now > s->drain_ns + DRAIN_MS * WPK_NS_PER_MS)) {
         leave(s);
     }
     wpk_err err = wpk_worker_session_ask(s);

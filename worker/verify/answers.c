@@ -118,26 +118,17 @@ static wpk_err evaluate_directly(const struct wpk_program *program,
     return err;
 }
 
-/* The inputs of a draw, as the interpreter takes them.
- *   owns    caller calls wpk_inputs_fini, in any case */
-static wpk_err make_args(const struct wpk_program *program, const struct wpk_answers *answers,
-                         int draw, struct wpk_inputs *inputs, struct wpk_reference_args *args)
-{
-    const struct wpk_input_options options = wpk_answers_inputs(answers, draw);
-    wpk_err err = wpk_inputs_make(program, &options, inputs);
-    err = err == WPK_OK ? wpk_inputs_widen(program, inputs) : err;
-    for (int i = 0; i < program->tensor_count; i++) {
-        args->tensor[i] = inputs->wide[i];
-    }
-    return err;
-}
-
 static wpk_err evaluate(const struct wpk_program *program, struct wpk_answers *answers, int draw,
                         struct wpk_accuracy_sums *sums, struct wpk_diag *diag)
 {
     struct wpk_inputs inputs = {0};
     struct wpk_reference_args args = {.tensor = {NULL}};
-    wpk_err err = make_args(program, answers, draw, &inputs, &args);
+    const struct wpk_input_options options = wpk_answers_inputs(answers, draw);
+    wpk_err err = wpk_inputs_make(program, &options, &inputs);
+    err = err == WPK_OK ? wpk_inputs_widen(program, &inputs) : err;
+    for (int i = 0; i < program->tensor_count; i++) {
+        args.tensor[i] = inputs.wide[i];
+    }
     if (err == WPK_OK) {
         double *value = (double *)answers->value + draw * answers->count;
         double *magnitude = (double *)answers->magnitude + draw * answers->count;

@@ -80,13 +80,6 @@ struct filling {
     int64_t index[WPK_RANK_MAX]; /* of the next element */
 };
 
-static void advance(struct filling *f)
-{
-    for (int d = f->tensor->rank - 1; d >= 0 && ++f->index[d] == f->tensor->extent[d]; d--) {
-        f->index[d] = 0;
-    }
-}
-
 /* -inf in places, but along no axis everywhere: of a long axis each fourth element is left, of a
  * short one the first. With whole rows: all that is last along some long axis besides. */
 static bool is_masked(struct filling *f)
@@ -185,7 +178,10 @@ static void fill(struct filling *f, char *out)
         int64_t now = count - done < CHUNK ? count - done : CHUNK;
         for (int64_t i = 0; i < now; i++) {
             chunk[i] = draw(f);
-            advance(f);
+            for (int d = f->tensor->rank - 1; d >= 0 && ++f->index[d] == f->tensor->extent[d];
+                 d--) {
+                f->index[d] = 0;
+            }
         }
         wpk_convert_narrow(f->tensor->dtype, chunk, now, out + (size_t)done * size);
     }

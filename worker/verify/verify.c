@@ -83,11 +83,6 @@ struct tolerance {
     double least; /* below the least normal numbers, rounding is absolute or flushes to 0 */
 };
 
-static double least_normal(enum wpk_dtype dtype)
-{
-    return dtype == WPK_F64 ? DBL_MIN : dtype == WPK_F16 ? 0x1p-24 : (double)FLT_MIN;
-}
-
 /* True if a value inside may be tiny though none of its operands is: exp(-100), sigmoid(-100). */
 static bool may_underflow(const struct wpk_program *op)
 {
@@ -155,17 +150,11 @@ static struct tolerance find_tolerance(const struct wpk_program *op, double time
     return (struct tolerance){
         .of_magnitude = u * TERMS_FACTOR * times + rounded,
         .of_value = u * ORDER_FACTOR * sqrt(terms) + wpk_accuracy_unit(output),
-        .least = least_normal(output) * (may_underflow(op) ? UNDERFLOW_FACTOR : 1),
+        .least = (output == WPK_F64   ? DBL_MIN
+                  : output == WPK_F16 ? 0x1p-24
+                                      : (double)FLT_MIN) *
+                 (may_underflow(op) ? UNDERFLOW_FACTOR : 1),
     };
-}
-
-static double round_to(enum wpk_dtype dtype, double value)
-{
-    char narrow[8];
-    double wide;
-    wpk_convert_narrow(dtype, &value, 1, narrow);
-    wpk_convert_widen(dtype, narrow, 1, &wide);
-    return wide;
 }
 
 struct comparison {
@@ -185,7 +174,9 @@ static void compare_point(const struct comparison *c, int64_t i, double y)
         return;
     }
     if (c->exact && c->answers->magnitude[i] < WPK_REFERENCE_STEP) {
-        reference = round_to(c->dtype, reference);
+        char narrow[8];
+        wpk_convert_narrow(c->dtype, &c->answers->value[i], 1, narrow);
+        wpk_convert_widen(c->dtype, narrow, 1, &reference);
     } else if (wpk_dtype_is_float(c->dtype)) {
         double magnitude = c->spread ? c->answers->magnitude_max : c->answers->magnitude[i];
         tolerance = c->tolerance.of_magnitude * magnitude +
