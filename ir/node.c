@@ -335,16 +335,6 @@ static int index_product(struct wpk_program *program, int a, int b)
 
 /* ---- binary */
 
-static bool is_arithmetic(enum wpk_binary op)
-{
-    return op <= WPK_BINARY_MOD || op == WPK_BINARY_POW;
-}
-
-static bool is_comparison(enum wpk_binary op)
-{
-    return op >= WPK_BINARY_LT;
-}
-
 /* An operand that the operation leaves as it is or swallows; -2 when there is none. */
 static int simplify(struct wpk_program *program, enum wpk_binary op, int a, int b)
 {
@@ -419,7 +409,7 @@ int wpk_node_binary(struct wpk_program *program, enum wpk_binary op, int a, int 
     if (op == WPK_BINARY_SUB && !both && wpk_node_is_literal(program, b)) {
         return subtract_literal(program, a, b);
     }
-    return raw_binary(program, op, is_comparison(op) ? WPK_BOOL : common, a, b);
+    return raw_binary(program, op, op >= WPK_BINARY_LT ? WPK_BOOL : common, a, b);
 }
 
 /* The type that a literal takes from its neighbour, widened until the value fits. */
@@ -469,7 +459,8 @@ enum wpk_dtype wpk_node_common_dtype(const struct wpk_program *program, enum wpk
     if (op == WPK_BINARY_POW && !wpk_dtype_is_float(dtype)) {
         return WPK_F32;
     }
-    return is_arithmetic(op) ? wpk_dtype_wide(dtype) : dtype;
+    bool arithmetic = op <= WPK_BINARY_MOD || op == WPK_BINARY_POW;
+    return arithmetic ? wpk_dtype_wide(dtype) : dtype;
 }
 
 /* ---- unary, select, cast */

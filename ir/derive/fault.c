@@ -54,12 +54,6 @@ static bool has_terms(const struct wpk_stage *stage)
     return false;
 }
 
-static int keep_first(struct wpk_program *program, const struct wpk_stage *stage)
-{
-    return wpk_node_select(program, is_term(program, stage, false), stage->expr,
-                           neutral_of(program, stage));
-}
-
 static int pass_operand(struct wpk_program *program, const struct wpk_stage *stage)
 {
     int loads[WPK_LOADS_MAX];
@@ -126,8 +120,10 @@ wpk_err wpk_fault_make(const struct wpk_program *program, int index, enum wpk_fa
         expr = wpk_node_select(&faulty, is_term(&faulty, stage, last), neutral_of(&faulty, stage),
                                stage->expr);
     } else {
-        expr = stage->reduction != WPK_REDUCE_NONE ? keep_first(&faulty, stage)
-                                                   : pass_operand(&faulty, stage);
+        expr = stage->reduction == WPK_REDUCE_NONE
+                   ? pass_operand(&faulty, stage)
+                   : wpk_node_select(&faulty, is_term(&faulty, stage, false), stage->expr,
+                                     neutral_of(&faulty, stage));
     }
     if (expr < 0) {
         err = faulty.full ? wpk_program_full_error(&faulty) : WPK_ENOENT;
