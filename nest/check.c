@@ -176,11 +176,6 @@ static wpk_err check_parts(const struct wpk_nest_subject *s, int i)
                          "that is computed in loops over blocks alone");
 }
 
-static bool is_dot(const struct wpk_nest_subject *s, int i)
-{
-    return wpk_nest_at(s->nest, s->loops, i)->binding == WPK_BIND_DOT;
-}
-
 /* The terms of an instruction are the innermost loop of a sum of its operands' products, inside
  * lanes. */
 static wpk_err check_dot(const struct wpk_nest_subject *s, int i)
@@ -212,7 +207,8 @@ static wpk_err check_binding(const struct wpk_nest_subject *s, int i)
     const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, s->loops, i);
     bool reduction = loop->axis >= s->stage->rank;
     int64_t lanes = wpk_nest_iterations(s->nest, s->entry, s->loops, i);
-    if (loop->binding == WPK_BIND_LANES && i != s->loops->count - 1 && !is_dot(s, i + 1)) {
+    if (loop->binding == WPK_BIND_LANES && i != s->loops->count - 1 &&
+        wpk_nest_at(s->nest, s->loops, i + 1)->binding != WPK_BIND_DOT) {
         return refuse(s, i, "lanes are the innermost loop, but for dot");
     }
     if (loop->binding == WPK_BIND_DOT) {

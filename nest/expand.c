@@ -157,18 +157,6 @@ static int erf_of(const struct arithmetic *m, int a)
     return limit(m, binary(m, WPK_BINARY_DIV, multiply(m, x, p), q), 1);
 }
 
-static int sigmoid_of(const struct arithmetic *m, int a)
-{
-    int e = unary(m, WPK_UNARY_EXP, unary(m, WPK_UNARY_NEG, a));
-    return binary(m, WPK_BINARY_DIV, real(m, 1), add(m, real(m, 1), e));
-}
-
-/* A strict quotient: machines estimate a fast one to 12 bits. */
-static int rsqrt_of(const struct arithmetic *m, int a)
-{
-    return binary(m, WPK_BINARY_DIV, real(m, 1), unary(m, WPK_UNARY_SQRT, a));
-}
-
 /* A function of any value, as C's.   unit  strict: a negation is */
 static int expand_function(struct wpk_program *program, enum wpk_unary op, int a, bool strict)
 {
@@ -181,10 +169,12 @@ static int expand_function(struct wpk_program *program, enum wpk_unary op, int a
         return tanh_of(&m, a);
     case WPK_UNARY_ERF:
         return erf_of(&m, a);
-    case WPK_UNARY_SIGMOID:
-        return sigmoid_of(&m, a);
-    case WPK_UNARY_RSQRT:
-        return rsqrt_of(&m, a);
+    case WPK_UNARY_SIGMOID: {
+        int e = unary(&m, WPK_UNARY_EXP, unary(&m, WPK_UNARY_NEG, a));
+        return binary(&m, WPK_BINARY_DIV, real(&m, 1), add(&m, real(&m, 1), e));
+    }
+    case WPK_UNARY_RSQRT: /* a strict quotient: machines estimate a fast one to 12 bits */
+        return binary(&m, WPK_BINARY_DIV, real(&m, 1), unary(&m, WPK_UNARY_SQRT, a));
     case WPK_UNARY_ISNAN:
         return binary(&m, WPK_BINARY_NE, a, a);
     case WPK_UNARY_ISINF:
@@ -294,12 +284,6 @@ static int inside_of(struct expansion *x, const struct wpk_tensor *tensor, const
     return inside;
 }
 
-/* True if the literal keeps its value in the type. */
-static bool fits(const struct wpk_node *literal, enum wpk_dtype dtype)
-{
-    return wpk_dtype_round(dtype, wpk_node_number(literal)) == wpk_node_number(literal);
-}
-
 /* Expand a load; the value has the type that the tensor has in the expanded program. */
 static int expand_load(struct expansion *x, int id)
 {
@@ -316,7 +300,8 @@ static int expand_load(struct expansion *x, int id)
     if (element != ABSENT) {
         return element;
     }
-    bool apart = node.outside >= 0 && !fits(&x->from->nodes[node.outside], tensor->dtype);
+    double beyond = node.outside >= 0 ? wpk_node_number(&x->from->nodes[node.outside]) : 0;
+    bool apart = node.outside >= 0 && wpk_dtype_round(tensor->dtype, beyond) != beyond;
     int outside = node.outside >= 0 && !apart ? expand(x, node.outside)
                                               : wpk_node_real(x->to, tensor->dtype, 0);
     int load = outside < 0 ? -1 : wpk_node_load(x->to, node.tensor, index, outside);
@@ -332,14 +317,6 @@ static int expand_load(struct expansion *x, int id)
 }
 
 /* ---- other nodes */
-
-static int expand_unary(struct expansion *x, int id)
-{
-    const struct wpk_node node = x->from->nodes[id];
-    enum wpk_unary op = (enum wpk_unary)node.op;
-    int a = expand(x, node.arg[0]);
-    return expand_function(x->to, op, a, x->infinite.strict[id]);
-}
 
 /* A quotient or remainder of an index that stays within one multiple of the divisor, without the
  * division: Halide knows of a remainder only that it is below the divisor, and computes or reads
@@ -392,14 +369,6 @@ static int expand_binary(struct expansion *x, int id)
                                   : wpk_node_binary(x->to, op, a, b);
 }
 
-static int expand_select(struct expansion *x, int id)
-{
-    const struct wpk_node node = x->from->nodes[id];
-    int condition = expand(x, node.arg[0]);
-    int a = expand(x, node.arg[1]), b = expand(x, node.arg[2]);
-    return wpk_node_select(x->to, condition, a, b);
-}
-
 static int expand_new(struct expansion *x, int id)
 {
     const struct wpk_node node = x->from->nodes[id];
@@ -411,11 +380,15 @@ static int expand_new(struct expansion *x, int id)
     case WPK_NODE_LOAD:
         return expand_load(x, id);
     case WPK_NODE_UNARY:
-        return expand_unary(x, id);
+        return expand_function(x->to, (enum wpk_unary)node.op, expand(x, node.arg[0]),
+                               x->infinite.strict[id]);
     case WPK_NODE_BINARY:
         return expand_binary(x, id);
-    case WPK_NODE_SELECT:
-        return expand_select(x, id);
+    case WPK_NODE_SELECT: {
+        int condition = expand(x, node.arg[0]);
+        int a = expand(x, node.arg[1]), b = expand(x, node.arg[2]);
+        return wpk_node_select(x->to, condition, a, b);
+    }
     case WPK_NODE_CAST: {
         int a = expand(x, node.arg[0]);
         return cast_to(x->to, node.dtype, a, x->infinite.may_be[node.arg[0]]);
