@@ -192,11 +192,6 @@ static int multiply_state(struct recurrent *r, const struct weights *w, int h, i
     return wpk_compose_product(r->to, wpk_compose_name(r->to, "sum"), h, w->recurrence, z);
 }
 
-static void step_rnn(struct recurrent *r, const struct weights *w, int gates, int *h)
-{
-    *h = activate(r, w, F, multiply_state(r, w, *h, gates));
-}
-
 static void step_gru(struct recurrent *r, const struct weights *w, int gates, int *h)
 {
     int fresh = gate_of(r, gates, 2);
@@ -348,7 +343,7 @@ static void expand_steps(struct recurrent *r, int64_t direction, int gates)
     int c = has_c ? read_state(r, start_c, is_reverse) : -1;
     const int before[] = {h, c};
     if (r->gates == 1) {
-        step_rnn(r, &w, own, &h);
+        h = activate(r, &w, F, multiply_state(r, &w, h, own));
     } else if (r->gates == 3) {
         step_gru(r, &w, own, &h);
     } else {

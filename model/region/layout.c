@@ -132,12 +132,6 @@ static void class_node(struct layouts *l, const struct wpk_graph_regions *region
     l->is_kept[find(l, output)] |= is_view;
 }
 
-static bool is_eligible(const struct wpk_graph_value *value)
-{
-    return !value->is_input && !value->is_output && value->data == NULL &&
-           value->rank >= RANK_MIN && value->extent[CHANNELS] > 1;
-}
-
 static bool class_goes_last(const struct layouts *l, int root)
 {
     return l->is_window[root] && !l->is_kept[root];
@@ -384,7 +378,7 @@ wpk_err wpk_graph_layout(struct wpk_graph *graph, struct wpk_graph_regions *out,
             }
         }
         for (int v = 0; v < l.value_count; v++) {
-            l.is_kept[find(&l, v)] |= !is_eligible(&l.graph->values[v]);
+            l.is_kept[find(&l, v)] |= !has_order(&l.graph->values[v]);
         }
         err = settle(&l, out);
     }
