@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ir/derive/fault.h"
+#include "ir/derive/derive.h"
 
 #include "ir/derive/rewrite.h"
 #include "ir/node.h"
@@ -63,13 +63,6 @@ static int pass_operand(struct wpk_program *program, const struct wpk_stage *sta
                               : wpk_node_cast(program, program->nodes[stage->expr].dtype, loads[0]);
 }
 
-static int keep_load(struct wpk_program *program, const struct wpk_node *load, const int *index,
-                     void *user)
-{
-    (void)user;
-    return wpk_rewrite_keep(program, load, index);
-}
-
 static int shift_axis(struct wpk_program *program, const struct wpk_stage *stage, int axis)
 {
     int map[WPK_AXES_MAX];
@@ -78,7 +71,7 @@ static int shift_axis(struct wpk_program *program, const struct wpk_stage *stage
     }
     map[axis] = wpk_index_mod(program, wpk_index_add_constant(program, map[axis], 1),
                               stage->axes[axis].extent);
-    return wpk_rewrite_expr(program, stage->expr, map, keep_load, NULL);
+    return wpk_rewrite_expr(program, stage->expr, map, -1, NULL, NULL);
 }
 
 static bool can_have(const struct wpk_program *program, const struct wpk_stage *stage,
