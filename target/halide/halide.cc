@@ -14,7 +14,6 @@
 #include "target/halide/directive.h"
 #include "target/halide/expression.hh"
 #include "target/halide/launch.hh"
-#include "target/halide/register.hh"
 
 #include <algorithm>
 #include <map>
