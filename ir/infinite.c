@@ -130,7 +130,6 @@ static int of_binary(const struct wpk_node *node, struct forwards *f)
         return difference | (may_cancel(a, negated(b)) ? WPK_MAY_BE_NAN : 0);
     }
     case WPK_BINARY_MUL:
-        return either | (infinite ? WPK_MAY_BE_SPECIAL : 0);
     case WPK_BINARY_DIV:
         return either | (infinite ? WPK_MAY_BE_SPECIAL : 0);
     case WPK_BINARY_MAX:
