@@ -41,10 +41,26 @@ static int real(const struct arithmetic *m, double value)
     return wpk_node_real(m->program, m->dtype, value);
 }
 
+/* A new operation becomes strict; the node may also be an operand that stays as it is, or a number.
+ */
+static int make_strict(struct wpk_program *program, int before, int id)
+{
+    if (id >= before && !wpk_node_is_literal(program, id)) {
+        program->nodes[id].strict = true;
+    }
+    return id;
+}
+
+/* A strict node: op(a, b) of two nodes of one type. */
+static int strict_binary(struct wpk_program *program, enum wpk_binary op, int a, int b)
+{
+    int before = program->node_count;
+    return make_strict(program, before, wpk_node_binary(program, op, a, b));
+}
+
 static int binary(const struct arithmetic *m, enum wpk_binary op, int a, int b)
 {
-    return m->strict ? wpk_expand_strict(m->program, op, a, b)
-                     : wpk_node_binary(m->program, op, a, b);
+    return m->strict ? strict_binary(m->program, op, a, b) : wpk_node_binary(m->program, op, a, b);
 }
 
 static int add(const struct arithmetic *m, int a, int b)
@@ -57,27 +73,11 @@ static int multiply(const struct arithmetic *m, int a, int b)
     return binary(m, WPK_BINARY_MUL, a, b);
 }
 
-/* A new operation becomes strict; the node may also be an operand that stays as it is, or a number.
- */
-static int make_strict(struct wpk_program *program, int before, int id)
-{
-    if (id >= before && !wpk_node_is_literal(program, id)) {
-        program->nodes[id].strict = true;
-    }
-    return id;
-}
-
 static int unary(const struct arithmetic *m, enum wpk_unary op, int a)
 {
     int before = m->program->node_count;
     int id = wpk_node_unary(m->program, op, a);
     return m->strict ? make_strict(m->program, before, id) : id;
-}
-
-int wpk_expand_strict(struct wpk_program *program, enum wpk_binary op, int a, int b)
-{
-    int before = program->node_count;
-    return make_strict(program, before, wpk_node_binary(program, op, a, b));
 }
 
 /* ---- of numbers */
@@ -195,7 +195,7 @@ static int keep_infinity(struct wpk_program *program, int a, int value, double i
 {
     const enum wpk_dtype from = program->nodes[a].dtype, to = program->nodes[value].dtype;
     int is_infinite =
-        wpk_expand_strict(program, WPK_BINARY_EQ, a, wpk_node_real(program, from, infinity));
+        strict_binary(program, WPK_BINARY_EQ, a, wpk_node_real(program, from, infinity));
     return wpk_node_select(program, is_infinite, wpk_node_real(program, to, infinity), value);
 }
 
@@ -223,7 +223,7 @@ static int cast_to(struct wpk_program *program, enum wpk_dtype dtype, int a, int
     enum wpk_dtype from = program->nodes[a].dtype;
     if (from != dtype && dtype == WPK_BOOL) {
         int zero = wpk_node_real(program, from, 0);
-        return may_be != 0 ? wpk_expand_strict(program, WPK_BINARY_NE, a, zero)
+        return may_be != 0 ? strict_binary(program, WPK_BINARY_NE, a, zero)
                            : wpk_node_binary(program, WPK_BINARY_NE, a, zero);
     }
     if (from == dtype || !wpk_dtype_is_float(from)) {
@@ -233,7 +233,7 @@ static int cast_to(struct wpk_program *program, enum wpk_dtype dtype, int a, int
         /* Special values are selected apart from the cast of a number. */
         int value = wpk_node_cast(program, dtype, a);
         if ((may_be & WPK_MAY_BE_NAN) != 0) {
-            int number = wpk_expand_strict(program, WPK_BINARY_EQ, a, a);
+            int number = strict_binary(program, WPK_BINARY_EQ, a, a);
             value = wpk_node_select(program, number, value, nan_of(program, dtype));
         }
         if (value >= 0 && (may_be & WPK_MAY_BE_MINUS) != 0) {
@@ -362,10 +362,10 @@ static int expand_binary(struct expansion *x, int id)
         return wpk_node_select(program, number, binary(&m, op, a, b), a);
     }
     if (op == WPK_BINARY_LE && x->infinite.strict[id]) { /* Halide's is !(b < a), true of a NaN */
-        return wpk_node_binary(x->to, WPK_BINARY_OR, wpk_expand_strict(x->to, WPK_BINARY_LT, a, b),
-                               wpk_expand_strict(x->to, WPK_BINARY_EQ, a, b));
+        return wpk_node_binary(x->to, WPK_BINARY_OR, strict_binary(x->to, WPK_BINARY_LT, a, b),
+                               strict_binary(x->to, WPK_BINARY_EQ, a, b));
     }
-    return x->infinite.strict[id] ? wpk_expand_strict(x->to, op, a, b)
+    return x->infinite.strict[id] ? strict_binary(x->to, op, a, b)
                                   : wpk_node_binary(x->to, op, a, b);
 }
 
@@ -436,7 +436,7 @@ static int add_terms(struct expansion *x, const struct wpk_stage *of, int a, int
 {
     if (a == of->axis_count) {
         int term = expand_value(x, of->expr, of->accumulator);
-        return x->stage->strict ? wpk_expand_strict(x->to, WPK_BINARY_ADD, sum, term)
+        return x->stage->strict ? strict_binary(x->to, WPK_BINARY_ADD, sum, term)
                                 : wpk_node_binary(x->to, WPK_BINARY_ADD, sum, term);
     }
     for (int64_t i = 0; i < of->axes[a].extent && sum >= 0; i++) {

@@ -378,14 +378,6 @@ static wpk_err parse_spaced(struct parser *p)
                : wpk_text_fail(r, 0, "expected spaced AXIS N");
 }
 
-static wpk_err parse_depth(struct parser *p)
-{
-    int64_t depth = 0;
-    wpk_err err = parse_number(p, 2, WPK_NEST_AHEAD_MAX, &depth);
-    p->entry->depth = (int)depth;
-    return err;
-}
-
 static wpk_err parse_by(struct parser *p)
 {
     static const char *const copies[] = {WPK_COPY_LIST(WPK_LIST_TEXT)};
@@ -429,8 +421,12 @@ static wpk_err parse_line(struct parser *p, enum line line)
         return parse_number(p, 1, STEP_MAX, &p->entry->row_padding);
     case LINE_SPACED:
         return parse_spaced(p);
-    case LINE_DEPTH:
-        return parse_depth(p);
+    case LINE_DEPTH: {
+        int64_t depth = 0;
+        wpk_err err = parse_number(p, 2, WPK_NEST_AHEAD_MAX, &depth);
+        p->entry->depth = (int)depth;
+        return err;
+    }
     case LINE_BY:
         return parse_by(p);
     case LINE_EXPANDED:
