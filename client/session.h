@@ -97,4 +97,8 @@ wpk_err wpk_session_ask_job(struct wpk_session *session, const char *id, const c
 wpk_err wpk_list_fetch(struct wpk_session *session, const char *path, const char *query,
                        const char *key, int max, struct wpk_buf *out, struct wpk_diag *diag);
 
+/* The newest `max` jobs, newest first, in the arena.   errors  those of wpk_list_fetch */
+wpk_err wpk_list_jobs(struct wpk_session *session, int max, struct wpk_arena *arena,
+                      struct wpk_api_job **jobs, int *count, struct wpk_diag *diag);
+
 #endif
