@@ -3,10 +3,10 @@
  * on the same inputs. Each round gives one ratio; their median counts. */
 #include "client/bench_peer.h"
 #include "client/command.h"
-#include "client/plan_shape.h"
 #include "client/run_model.h"
 #include "client/run_tensors.h"
 #include "common/clock.h"
+#include "common/format.h"
 #include "common/fs.h"
 #include "common/json.h"
 #include "model/onnx/read.h"
@@ -54,26 +54,18 @@ struct spread {
     double mad; /* median absolute deviation */
 };
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
-}
-
 static struct spread spread_of(const double *values, int count)
 {
     double sorted[ROUNDS];
     struct spread out = {0};
 
     memcpy(sorted, values, (size_t)count * sizeof(*sorted));
-    qsort(sorted, (size_t)count, sizeof(*sorted), compare_doubles);
+    qsort(sorted, (size_t)count, sizeof(*sorted), wpk_real_compare);
     out.median = sorted[count / 2];
     for (int i = 0; i < count; i++) {
         sorted[i] = fabs(values[i] - out.median);
     }
-    qsort(sorted, (size_t)count, sizeof(*sorted), compare_doubles);
+    qsort(sorted, (size_t)count, sizeof(*sorted), wpk_real_compare);
     out.mad = sorted[count / 2];
     return out;
 }
@@ -220,7 +212,7 @@ static wpk_err time_ours(const struct wpk_plan_call *call, double *ns)
                             call->output_count);
         samples[count++] = (double)(wpk_clock_now_ns(clock) - began_ns);
     }
-    qsort(samples, (size_t)count, sizeof(*samples), compare_doubles);
+    qsort(samples, (size_t)count, sizeof(*samples), wpk_real_compare);
     *ns = samples[count / 2];
     return err;
 }

@@ -11,7 +11,6 @@
 #include "schema/device.h"
 #include "schema/record.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -17,7 +17,7 @@
 #define LOG_TAIL 4096
 #define LOG_ROOM 4096
 
-static void sleep_ms(int ms)
+void wpk_child_pause(int ms)
 {
     struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
 
@@ -132,7 +132,7 @@ void wpk_child_stop(struct wpk_child *child, int grace_ms)
     }
     kill(child->pid, SIGTERM);
     for (int waited = 0; waited < grace_ms && wpk_child_runs(child); waited += POLL_MS) {
-        sleep_ms(POLL_MS);
+        wpk_child_pause(POLL_MS);
     }
     if (wpk_child_runs(child)) {
         /* Kill the rest of its group before the leader is reaped: after that the group's number is
@@ -157,7 +157,7 @@ int wpk_child_wait(struct wpk_child *child, bool (*give_up)(void))
         if (give_up()) {
             return -1;
         }
-        sleep_ms(POLL_MS);
+        wpk_child_pause(POLL_MS);
     }
 }
 

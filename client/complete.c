@@ -13,14 +13,6 @@ enum kind { JOBS, KERNELS, WORKERS, NAMES };
 
 static const char *const kinds[] = {"jobs", "kernels", "workers", "names", NULL};
 
-static wpk_err fetch(struct wpk_session *session, const char *key, struct wpk_buf *body)
-{
-    char path[32];
-
-    snprintf(path, sizeof(path), "/v1/%s", key);
-    return wpk_list_fetch(session, path, "", key, ITEMS_MAX, body, NULL);
-}
-
 static wpk_err print_jobs(const struct wpk_buf *body, struct wpk_arena *arena, bool names)
 {
     struct wpk_api_job *jobs;
@@ -66,8 +58,10 @@ static wpk_err list(struct wpk_session *session, const char *key, bool names)
 {
     struct wpk_buf body = {.size_max = WPK_HTTP_REPLY_MAX};
     struct wpk_arena arena = {0};
+    char path[32];
 
-    wpk_err err = fetch(session, key, &body);
+    snprintf(path, sizeof(path), "/v1/%s", key);
+    wpk_err err = wpk_list_fetch(session, path, "", key, ITEMS_MAX, &body, NULL);
     if (err == WPK_OK) {
         err = key == kinds[JOBS]      ? print_jobs(&body, &arena, names)
               : key == kinds[KERNELS] ? print_kernels(&body, &arena, names)

@@ -2,7 +2,7 @@
 /* wpkctl show: a model's plan as an SVG. Each step has a row with the nodes that it computes; a
  * line goes to each step that reads what it writes. Below, the nodes that are no step, and why. */
 #include "client/command.h"
-#include "client/plan_shape.h"
+#include "client/run_model.h"
 #include "common/chart.h"
 #include "common/fs.h"
 #include "schema/model_plan.h"
@@ -87,13 +87,6 @@ static int source_row(const struct drawing *d, int value)
     }
 }
 
-static bool is_end(const struct drawing *d, const struct wpk_model_plan_value *value, int of)
-{
-    const struct wpk_model_plan_value *other = &d->shape->values[of];
-
-    return other->place == value->place && other->offset == value->offset;
-}
-
 static void put_step(struct drawing *d, int step)
 {
     const struct wpk_model_plan_step *s = &d->shape->steps[step];
@@ -154,7 +147,8 @@ static void put_output_lines(struct drawing *d)
     for (int o = 0; o < d->shape->output_count; o++) {
         const struct wpk_model_plan_value *value = &d->shape->values[d->shape->outputs[o].value];
         for (int v = 0; v < d->shape->value_count; v++) {
-            if (d->writer[v] >= 0 && is_end(d, value, v)) {
+            const struct wpk_model_plan_value *of = &d->shape->values[v];
+            if (d->writer[v] >= 0 && of->place == value->place && of->offset == value->offset) {
                 put_line(d, d->writer[v] + 1, last);
                 break;
             }

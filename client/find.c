@@ -363,17 +363,14 @@ static wpk_err find_by_name(struct wpk_session *session, const char *name,
                             const struct wpk_find_wanted *wanted, struct wpk_arena *arena,
                             const struct wpk_api_kernel **out, struct wpk_diag *diag)
 {
-    struct wpk_buf body = {.size_max = WPK_HTTP_REPLY_MAX};
     struct wpk_api_job *jobs = NULL;
     int count = 0;
 
     if (wanted->job != NULL) {
         return find_of_job(session, name, wanted, arena, out, diag);
     }
-    wpk_err err = wpk_list_fetch(session, "/v1/jobs", "", "jobs", JOBS_SEARCHED, &body, diag);
-    err = err == WPK_OK ? wpk_api_decode_jobs(&body, arena, &jobs, &count, diag) : err;
+    wpk_err err = wpk_list_jobs(session, JOBS_SEARCHED, arena, &jobs, &count, diag);
     err = err == WPK_OK ? search_jobs(session, name, jobs, count, arena, out, diag) : err;
-    wpk_buf_fini(&body);
     return err == WPK_OK ? prefer_served(session, wanted, arena, out, diag) : err;
 }
 

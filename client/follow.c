@@ -267,12 +267,6 @@ static void wipe_line(struct line *line)
     }
 }
 
-static void end_line(struct line *line)
-{
-    wipe_line(line);
-    wpk_buf_fini(&line->last);
-}
-
 /* An outage is told when it begins and when it ends. */
 static void tell_outage(struct line *line, bool *lost, bool answered, const struct wpk_diag *why)
 {
@@ -359,7 +353,8 @@ wpk_err wpk_follow(struct wpk_session *session, const struct wpk_follow_options 
             nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
         }
     }
-    end_line(&line);
+    wipe_line(&line);
+    wpk_buf_fini(&line.last);
     if (err != WPK_OK && diag != NULL) {
         *diag = last;
     }

@@ -141,13 +141,6 @@ static wpk_err collect(struct genes *genes, const struct wpk_space *space)
     return WPK_OK;
 }
 
-static void forget(struct genes *genes)
-{
-    free(genes->gene);
-    genes->gene = NULL;
-    genes->count = 0;
-}
-
 static void put_json(const struct genes *genes, const char *name, struct wpk_json_writer *w)
 {
     wpk_json_begin_object(w, NULL);
@@ -171,16 +164,12 @@ static void put_json(const struct genes *genes, const char *name, struct wpk_jso
 static wpk_err print_table(const struct genes *genes, const char *name,
                            const struct wpk_space *space)
 {
+    static struct wpk_text_table table; /* large, and there is one per process */
     struct wpk_arena arena = {0};
-    struct wpk_buf out = {0};
-    struct wpk_text_table *table = WPK_ARENA_NEW(&arena, struct wpk_text_table, 1);
 
-    if (table == NULL) {
-        return WPK_ENOMEM;
-    }
-    *table = (struct wpk_text_table){
+    table = (struct wpk_text_table){
         .arena = &arena, .column_count = 3, .right = {[1] = true}, .rank = {[1] = 1}};
-    wpk_text_table_add(table, (const char *const[]){"gene", "variants", "values"});
+    wpk_text_table_add(&table, (const char *const[]){"gene", "variants", "values"});
     for (int i = 0; i < genes->count; i++) {
         const struct gene *gene = &genes->gene[i];
         struct wpk_buf values = {0};
@@ -189,17 +178,14 @@ static wpk_err print_table(const struct genes *genes, const char *name,
             wpk_buf_printf(&values, "%s%s", k > 0 ? ", " : "", gene->value[k]);
         }
         snprintf(variants, sizeof(variants), "%d of %d", gene->variant_count, space->variant_count);
-        wpk_text_table_add(table,
+        wpk_text_table_add(&table,
                            (const char *const[]){gene->name, variants, wpk_buf_text(&values)});
         wpk_buf_fini(&values);
     }
     if (genes->output.format == NULL) {
         printf("%s\n", name);
     }
-    wpk_output_table(&genes->output, table, &out);
-    fputs(wpk_buf_text(&out), stdout);
-    wpk_err err = wpk_buf_status(&out);
-    wpk_buf_fini(&out);
+    wpk_err err = wpk_output_puts_table(&genes->output, &table);
     wpk_arena_fini(&arena);
     return err;
 }
@@ -218,7 +204,9 @@ static wpk_err show(struct genes *genes, const char *name, const struct wpk_prog
     } else if (err == WPK_OK) {
         err = print_table(genes, name, &space);
     }
-    forget(genes);
+    free(genes->gene);
+    genes->gene = NULL;
+    genes->count = 0;
     wpk_space_fini(&space);
     return err;
 }

@@ -49,13 +49,6 @@ struct written {
     int count;
 };
 
-static void written_fini(struct written *written)
-{
-    for (int i = 0; i < written->count; i++) {
-        wpk_buf_fini(&written->file[i]);
-    }
-}
-
 static void note(struct written *written, const char *what, const char *path, const char *suffix)
 {
     WPK_ASSERT(written->count < FILES_MAX);
@@ -94,26 +87,6 @@ static wpk_err write_bytes(struct written *written, const struct wpk_buf *bytes,
     return fflush(stdout) == 0 ? WPK_OK : WPK_EIO;
 }
 
-/* The forms of a schedule's code, one of them at a time. */
-static const struct {
-    enum wpk_kernel_code code;
-    const char *suffix;
-} forms[] = {{WPK_KERNEL_CODE_HALIDE, ".cc"}, {WPK_KERNEL_CODE_CUDA, ".cu"}};
-
-#define FORMS (sizeof(forms) / sizeof(forms[0]))
-
-/* The form that is asked for; FORMS: none. */
-static size_t form_of(const struct get *get)
-{
-    const bool asked[FORMS] = {get->halide, get->cuda};
-    size_t i = 0;
-
-    while (i < FORMS && !asked[i]) {
-        i++;
-    }
-    return i;
-}
-
 static wpk_err tell_no_code(const struct get *get, const char *code, struct wpk_diag *diag)
 {
     if (get->own) {
@@ -138,8 +111,9 @@ static wpk_err write_schedule(const struct get *get, const struct wpk_api_kernel
         return tell_no_code(get, "schedule", diag);
     }
     wpk_err err = WPK_OK;
-    if (form_of(get) < FORMS) {
-        err = wpk_kernel_code_print(forms[form_of(get)].code, schedule, &text, diag);
+    if (get->halide || get->cuda) {
+        err = wpk_kernel_code_print(get->halide ? WPK_KERNEL_CODE_HALIDE : WPK_KERNEL_CODE_CUDA,
+                                    schedule, &text, diag);
     } else {
         wpk_schedule_file_print(kernel->op, kernel->layouts, schedule, &text);
     }
@@ -206,8 +180,6 @@ static void tell_written(const struct written *written, const struct wpk_api_ker
 static wpk_err print_written(const struct get *get, const struct written *written,
                              const struct wpk_api_kernel *kernel)
 {
-    struct wpk_buf text = {0};
-
     tell_written(written, kernel);
     if (!get->json) {
         return WPK_OK;
@@ -223,13 +195,7 @@ static wpk_err print_written(const struct get *get, const struct written *writte
     wpk_json_put_text(writer, "sha256", written->sha256);
     wpk_json_put_text(writer, "device", kernel->device);
     wpk_json_put_text(writer, "kernel", kernel->id);
-    wpk_err err = wpk_json_print(writer, false, &text);
-    wpk_json_writer_free(writer);
-    if (err == WPK_OK) {
-        puts(wpk_buf_text(&text));
-    }
-    wpk_buf_fini(&text);
-    return err;
+    return wpk_json_puts(writer, false);
 }
 
 /* The object with what was signed of it. */
@@ -301,16 +267,6 @@ static wpk_err write_choice(struct wpk_session *session, const struct wpk_choice
     return wpk_choice_file_write(session, answer, written->path, diag);
 }
 
-/* The best of our own, else the plain kernel; NULL: the vendor's alone is there. */
-static const char *choose_object(const struct wpk_choice_answer *answer, bool chosen,
-                                 const struct wpk_api_kernel *kernel)
-{
-    if (!chosen) {
-        return own_artifact(kernel);
-    }
-    return answer->object_count > 0 ? answer->object[0].sha256 : NULL;
-}
-
 /* Say so if the kernel's object is not in its choice: wpkd found no such file, or a damaged one. */
 static void tell_lost(const struct wpk_choice_answer *answer, const struct wpk_api_kernel *kernel)
 {
@@ -345,7 +301,10 @@ static wpk_err write_kernel(struct wpk_session *session, const struct wpk_api_ke
     if (err == WPK_OK && chosen) {
         tell_lost(&answer, kernel);
     }
-    const char *sha256 = choose_object(&answer, chosen, kernel);
+    /* the best of our own, else the plain kernel; NULL: the vendor's alone is there */
+    const char *sha256 = !chosen                   ? own_artifact(kernel)
+                         : answer.object_count > 0 ? answer.object[0].sha256
+                                                   : NULL;
     if (err == WPK_OK && sha256 == NULL && alone) {
         err =
             wpk_fail(diag, WPK_ENOENT,
@@ -418,14 +377,15 @@ static wpk_err get_kernel(struct wpk_session *session, const struct get *get, st
     struct wpk_buf beside = {0};
 
     snprintf(default_path, sizeof(default_path), "%.200s%s", get->what,
-             get->tvm_ffi           ? "_ffi.so"
-             : form_of(get) < FORMS ? forms[form_of(get)].suffix
-             : get->ptx             ? ".ptx"
-             : get->schedule        ? ".schedule"
-                                    : ".so");
+             get->tvm_ffi    ? "_ffi.so"
+             : get->halide   ? ".cc"
+             : get->cuda     ? ".cu"
+             : get->ptx      ? ".ptx"
+             : get->schedule ? ".schedule"
+                             : ".so");
     struct written written = {.path = get->out_path != NULL ? get->out_path : default_path};
     wpk_err err = wpk_find_kernel(session, get->what, &get->wanted, &arena, &kernel, diag);
-    if (err == WPK_OK && (get->schedule || get->ptx || form_of(get) < FORMS)) {
+    if (err == WPK_OK && (get->schedule || get->ptx || get->halide || get->cuda)) {
         err = get->ptx ? write_ptx(session, get, kernel, &written, diag)
                        : write_schedule(get, kernel, &written, diag);
         written.object = true;
@@ -452,7 +412,9 @@ static wpk_err get_kernel(struct wpk_session *session, const struct get *get, st
     if (err == WPK_OK) {
         err = print_written(get, &written, kernel);
     }
-    written_fini(&written);
+    for (int i = 0; i < written.count; i++) {
+        wpk_buf_fini(&written.file[i]);
+    }
     wpk_buf_fini(&beside);
     wpk_arena_fini(&arena);
     return err;

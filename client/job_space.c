@@ -13,13 +13,6 @@
 /* Genes that choose a variant. */
 static const char *const common_genes[] = {"algorithm", "layout"};
 
-static void offer_value(const struct wpk_gene *gene, const char *name, struct wpk_suggest *suggest)
-{
-    for (int i = 0; strcmp(gene->name, name) == 0 && i < gene->choice_count; i++) {
-        wpk_suggest_offer(suggest, gene->choice[i].text);
-    }
-}
-
 /* Names of genes; with `gene` the values of that one. */
 static void offer_all(const struct wpk_space *space, const char *gene, struct wpk_suggest *suggest)
 {
@@ -41,10 +34,13 @@ static void offer_all(const struct wpk_space *space, const char *gene, struct wp
             wpk_suggest_offer(suggest, variant->layout);
         }
         for (int g = 0; g < variant->gene_count; g++) {
+            const struct wpk_gene *own = &variant->genes[g];
+            bool is_asked = gene != NULL && strcmp(own->name, gene) == 0;
             if (gene == NULL) {
-                wpk_suggest_offer(suggest, variant->genes[g].name);
-            } else {
-                offer_value(&variant->genes[g], gene, suggest);
+                wpk_suggest_offer(suggest, own->name);
+            }
+            for (int i = 0; is_asked && i < own->choice_count; i++) {
+                wpk_suggest_offer(suggest, own->choice[i].text);
             }
         }
     }

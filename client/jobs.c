@@ -48,10 +48,7 @@ static wpk_err change(const struct wpk_command_context *context, struct wpk_show
     static const char *const members[] = {"id", "name", "state", NULL};
     char path[64];
 
-    if (wpk_show_verb(verb, verbs, diag) < 0) {
-        return WPK_EINVAL;
-    }
-    if (!wpk_session_is_job_id(job, diag)) {
+    if (wpk_show_verb(verb, verbs, diag) < 0 || !wpk_session_is_job_id(job, diag)) {
         return WPK_EINVAL;
     }
     snprintf(path, sizeof(path), "/v1/jobs/%s:%s", job, verb);

@@ -14,7 +14,7 @@
 
 /* Jobs, newest first, that give operators their names: a kernel alone knows only its program. */
 struct names {
-    const struct wpk_api_job *jobs; /* [count] */
+    struct wpk_api_job *jobs; /* [count] */
     int count;
 };
 
@@ -103,18 +103,9 @@ static wpk_err fill_kernels(const void *user, const struct wpk_buf *body, struct
 static wpk_err fetch_names(struct wpk_session *session, struct wpk_arena *arena, void *user,
                            struct wpk_diag *diag)
 {
-    struct wpk_buf body = {.size_max = WPK_HTTP_REPLY_MAX};
     struct names *names = user;
-    struct wpk_api_job *jobs = NULL;
-    int count = 0;
 
-    wpk_err err = wpk_list_fetch(session, "/v1/jobs", "", "jobs", JOBS_NAMED, &body, diag);
-    err = err == WPK_OK ? wpk_api_decode_jobs(&body, arena, &jobs, &count, diag) : err;
-    if (err == WPK_OK) {
-        *names = (struct names){jobs, count};
-    }
-    wpk_buf_fini(&body);
-    return err;
+    return wpk_list_jobs(session, JOBS_NAMED, arena, &names->jobs, &names->count, diag);
 }
 
 static const struct wpk_show kernels_show = {
@@ -161,28 +152,9 @@ static wpk_err change(const struct wpk_command_context *context, struct wpk_show
                                           NULL};
     const char *const *members = strcmp(verb, "revoke") == 0 ? revoked : changed;
     char path[64];
-    struct wpk_buf body = {0};
 
     snprintf(path, sizeof(path), "/v1/kernels/%s:%s", id, verb);
-    wpk_show_body(NULL, options->reason, &body);
-    wpk_err err = wpk_buf_status(&body);
-    if (err == WPK_OK) {
-        err = wpk_show_change(context, options, path, wpk_buf_text(&body), members, diag);
-    }
-    wpk_buf_fini(&body);
-    return err;
-}
-
-/* Every kernel of the same key, revoked ones too. */
-static wpk_err show_history(const struct wpk_command_context *context,
-                            struct wpk_show_options *options, struct wpk_show *show, const char *id,
-                            struct wpk_diag *diag)
-{
-    char path[64];
-
-    snprintf(path, sizeof(path), "/v1/kernels/%s/history", id);
-    show->path = path;
-    return wpk_show_list(context, options, show, "", diag);
+    return wpk_show_order(context, options, path, NULL, members, diag);
 }
 
 /* `kernels VERB KERNEL` */
@@ -191,6 +163,7 @@ static wpk_err act(const struct wpk_command_context *context, struct wpk_show_op
 {
     static const char *const verbs[] = {"pin", "unpin", "revoke", "rollback", "history", NULL};
     int verb = wpk_show_verb(args->operands[0], verbs, diag);
+    char path[64];
 
     if (verb < 0) {
         return WPK_EINVAL;
@@ -205,9 +178,12 @@ static wpk_err act(const struct wpk_command_context *context, struct wpk_show_op
                         "'%s' is not the id of a kernel: k and digits; wpkctl kernels lists them",
                         args->operands[1]);
     }
-    return strcmp(args->operands[0], "history") == 0
-               ? show_history(context, options, show, args->operands[1], diag)
-               : change(context, options, args->operands[0], args->operands[1], diag);
+    if (strcmp(args->operands[0], "history") != 0) {
+        return change(context, options, args->operands[0], args->operands[1], diag);
+    }
+    snprintf(path, sizeof(path), "/v1/kernels/%s/history", args->operands[1]);
+    show->path = path; /* every kernel of the same key, revoked ones too */
+    return wpk_show_list(context, options, show, "", diag);
 }
 
 /* The values that listed kernels must have; NULL: any value. */

@@ -4,7 +4,6 @@
 #include "client/command.h"
 #include "client/find.h"
 #include "client/session.h"
-#include "client/show.h"
 #include "client/trial_list.h"
 #include "common/crypto.h"
 #include "common/format.h"
@@ -127,16 +126,13 @@ static wpk_err read_job(struct learner *learner, const struct wpk_api_job *job,
 
 static wpk_err read_history(struct learner *learner, struct wpk_diag *diag)
 {
-    struct wpk_buf body = {0};
     struct wpk_api_job *jobs = NULL;
     int count = 0;
     wpk_err err =
-        wpk_list_fetch(learner->session, "/v1/jobs", "", "jobs", WPK_API_LIST_MAX, &body, diag);
-    err = err == WPK_OK ? wpk_api_decode_jobs(&body, &learner->arena, &jobs, &count, diag) : err;
+        wpk_list_jobs(learner->session, WPK_API_LIST_MAX, &learner->arena, &jobs, &count, diag);
     for (int i = 0; i < count && err == WPK_OK; i++) {
         err = read_job(learner, &jobs[i], diag);
     }
-    wpk_buf_fini(&body);
     return err;
 }
 

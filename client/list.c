@@ -61,3 +61,14 @@ wpk_err wpk_list_fetch(struct wpk_session *session, const char *path, const char
     wpk_buf_append_text(out, "]}");
     return err != WPK_OK ? err : wpk_buf_status(out);
 }
+
+wpk_err wpk_list_jobs(struct wpk_session *session, int max, struct wpk_arena *arena,
+                      struct wpk_api_job **jobs, int *count, struct wpk_diag *diag)
+{
+    struct wpk_buf body = {.size_max = WPK_HTTP_REPLY_MAX};
+
+    wpk_err err = wpk_list_fetch(session, "/v1/jobs", "", "jobs", max, &body, diag);
+    err = err == WPK_OK ? wpk_api_decode_jobs(&body, arena, jobs, count, diag) : err;
+    wpk_buf_fini(&body);
+    return err;
+}

@@ -85,9 +85,8 @@ static wpk_err add_lookup(const struct lookup *lookup, struct batch *batch,
         wpk_json_put_text(w, "environment", lookup->environment);
     }
     wpk_buf_append_text(&batch->body, batch->count++ > 0 ? "," : "{\"lookups\":[");
-    err = err == WPK_OK ? wpk_json_print(w, false, &batch->body) : err;
-    wpk_json_writer_free(w);
-    return err;
+    wpk_err printed = wpk_json_finish(w, false, &batch->body);
+    return err == WPK_OK ? printed : err;
 }
 
 static const char *get_text(struct wpk_json_reader *r, const char *key)
@@ -211,12 +210,6 @@ static void print_known(struct wpk_json_reader *r, bool near)
     }
 }
 
-/* A job that tunes it is an answer too. */
-static bool is_answered(struct wpk_json_reader *r)
-{
-    return strcmp(get_text(r, "match"), "none") != 0 || get_text(r, "job_id")[0] != '\0';
-}
-
 static void print_match(struct wpk_json_reader *r, const char *name)
 {
     const char *match = get_text(r, "match");
@@ -286,7 +279,8 @@ static wpk_err show(const struct lookup *lookup, const struct batch *batch,
     }
     wpk_json_enter_array(r, "matches");
     for (int i = 0; err == WPK_OK && i < batch->count && wpk_json_next(r); i++) {
-        *all_known = *all_known && is_answered(r);
+        bool is_tuned = get_text(r, "job_id")[0] != '\0'; /* by a job: an answer too */
+        *all_known = *all_known && (strcmp(get_text(r, "match"), "none") != 0 || is_tuned);
         if (!lookup->json) {
             print_match(r, batch->name[i]);
         }

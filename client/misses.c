@@ -8,44 +8,31 @@
 #include <stdio.h>
 #include <string.h>
 
-static wpk_err add_rows(const void *user, const struct wpk_buf *body, struct wpk_arena *arena,
-                        struct wpk_text_table *table, struct wpk_diag *diag)
+static void add_miss(const void *user, struct wpk_json_reader *r, struct wpk_arena *arena,
+                     struct wpk_text_table *table)
 {
-    struct wpk_json_reader *r;
-    wpk_err err = wpk_json_open(wpk_buf_text(body), body->size, WPK_HTTP_REPLY_MAX, &r, diag);
+    char lost[WPK_FORMAT_SIZE], lookups[32], calls[32], threads[16];
+    struct wpk_buf op = {0};
+    double lost_ns = wpk_show_number(r, "lost_ns");
+
     (void)user;
-    if (err != WPK_OK) {
-        return err;
-    }
-    wpk_json_enter_array(r, "misses");
-    while (wpk_json_next(r)) {
-        char lost[WPK_FORMAT_SIZE], lookups[32], calls[32], threads[16];
-        struct wpk_buf op = {0};
-        double lost_ns = wpk_show_number(r, "lost_ns");
-        wpk_format_ns((uint64_t)lost_ns, lost);
-        snprintf(lookups, sizeof(lookups), "%.0f", wpk_show_number(r, "lookups"));
-        snprintf(calls, sizeof(calls), "%.0f", wpk_show_number(r, "calls"));
-        snprintf(threads, sizeof(threads), "%.0f", wpk_show_number(r, "threads"));
-        wpk_json_enter(r, "op");
-        if (wpk_json_kind_of(r, "op") == WPK_JSON_STRING) {
-            wpk_buf_append_text(&op, wpk_json_get_text(r, "op", WPK_JOB_SIZE_MAX));
-        } else {
-            wpk_json_get_raw(r, "op", &op);
-        }
-        wpk_json_leave(r);
-        wpk_text_table_add(
-            table, (const char *const[]){
-                       lost_ns > 0 ? wpk_arena_copy_text(arena, lost) : "-",
-                       wpk_arena_copy_text(arena, lookups), wpk_arena_copy_text(arena, calls),
-                       wpk_json_get_text(r, "match", 64), wpk_arena_copy_text(arena, threads),
-                       wpk_json_get_text(r, "device", 512),
-                       wpk_arena_copy_text(arena, wpk_buf_text(&op))});
-        wpk_buf_fini(&op);
+    (void)arena;
+    wpk_format_ns((uint64_t)lost_ns, lost);
+    snprintf(lookups, sizeof(lookups), "%.0f", wpk_show_number(r, "lookups"));
+    snprintf(calls, sizeof(calls), "%.0f", wpk_show_number(r, "calls"));
+    snprintf(threads, sizeof(threads), "%.0f", wpk_show_number(r, "threads"));
+    wpk_json_enter(r, "op");
+    if (wpk_json_kind_of(r, "op") == WPK_JSON_STRING) {
+        wpk_buf_append_text(&op, wpk_json_get_text(r, "op", WPK_JOB_SIZE_MAX));
+    } else {
+        wpk_json_get_raw(r, "op", &op);
     }
     wpk_json_leave(r);
-    err = wpk_json_status(r);
-    wpk_json_close(r);
-    return err;
+    wpk_text_table_add(table, (const char *const[]){lost_ns > 0 ? lost : "-", lookups, calls,
+                                                    wpk_json_get_text(r, "match", 64), threads,
+                                                    wpk_json_get_text(r, "device", 512),
+                                                    wpk_buf_text(&op)});
+    wpk_buf_fini(&op);
 }
 
 static const struct wpk_show misses_show = {
@@ -55,7 +42,7 @@ static const struct wpk_show misses_show = {
     .headings = {"lost", "lookups", "calls", "match", "threads", "device", "operator"},
     .right = {[0] = true, [1] = true, [2] = true, [4] = true},
     .rank = {[1] = 3, [2] = 4, [3] = 5, [4] = 6, [5] = 2, [6] = 1},
-    .fill = add_rows,
+    .add = add_miss,
 };
 
 /* The job of the first miss, and of all that are missing on the same device with as many threads.
@@ -101,8 +88,8 @@ static wpk_err make_job(const struct wpk_buf *misses, struct wpk_buf *job, struc
         wpk_json_put_text(w, "kind", kind);
         wpk_json_put_text(w, "device", device);
         wpk_json_put_int(w, "threads", threads);
-        err = err == WPK_OK ? wpk_json_print(w, false, &target) : err;
-        wpk_json_writer_free(w);
+        wpk_err printed = wpk_json_finish(w, false, &target);
+        err = err == WPK_OK ? printed : err;
         wpk_buf_printf(job, "],\"name\":\"misses\",\"target\":%s}", wpk_buf_text(&target));
         wpk_buf_fini(&target);
     }

@@ -29,20 +29,17 @@ static wpk_err print_json(void)
 
 static wpk_err print_table(const struct wpk_output *output)
 {
+    static struct wpk_text_table table; /* large, and there is one per process */
     struct wpk_arena arena = {0};
-    struct wpk_text_table *table = WPK_ARENA_NEW(&arena, struct wpk_text_table, 1);
     const char *domain = "";
     const struct wpk_operator *op;
 
-    if (table == NULL) {
-        return WPK_ENOMEM;
-    }
-    *table = (struct wpk_text_table){.arena = &arena, .column_count = 2};
-    wpk_text_table_add(table, (const char *const[]){"domain", "operator"});
+    table = (struct wpk_text_table){.arena = &arena, .column_count = 2};
+    wpk_text_table_add(&table, (const char *const[]){"domain", "operator"});
     for (int i = 0; (op = wpk_operator_at(i, &domain)) != NULL; i++) {
-        wpk_text_table_add(table, (const char *const[]){domain_name(domain), op->name});
+        wpk_text_table_add(&table, (const char *const[]){domain_name(domain), op->name});
     }
-    wpk_err err = wpk_output_puts_table(output, table);
+    wpk_err err = wpk_output_puts_table(output, &table);
     wpk_arena_fini(&arena);
     return err;
 }

@@ -36,9 +36,6 @@ wpk_err wpk_output_puts_table(const struct wpk_output *output, const struct wpk_
 
 /* Reports what a job found, for people and for programs. */
 
-/* Append the path of the artifact with this hash in a data directory. */
-void wpk_report_artifact_path(const char *data_dir, const char *sha256, struct wpk_buf *out);
-
 /* Write a kernel's error: "1.1e-06 of rms, 1.8x direct"; "-" if it was not measured.
  *   shape  out [WPK_REPORT_ERROR_SIZE] */
 #define WPK_REPORT_ERROR_SIZE 64

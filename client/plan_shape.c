@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/plan_shape.h"
+#include "client/run_model.h"
 
 #include "common/fs.h"
 #include "model/plan/model_file.h"
+#include "schema/model_plan.h"
 #include "schema/npy.h"
 
 #include <stdio.h>

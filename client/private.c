@@ -2,20 +2,19 @@
 #include "client/private.h"
 
 #include "client/http.h"
-#include "common/clock.h"
 #include "common/fs.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #define PATH_SIZE 4096
@@ -47,13 +46,6 @@ struct endpoint {
     char url[URL_SIZE];
     pid_t pid;
 };
-
-static void sleep_ms(int ms)
-{
-    struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
-
-    nanosleep(&pause, NULL);
-}
 
 static bool answers(const char *url)
 {
@@ -135,7 +127,7 @@ static void wait_for_predecessor(const struct wpk_private *self)
     }
     for (int waited = 0; waited < DRAIN_MS && kill(old.pid, 0) == 0 && answers(old.url);
          waited += POLL_MS) {
-        sleep_ms(POLL_MS);
+        wpk_child_pause(POLL_MS);
     }
     remove_socket_dir_of(old.url);
 }
@@ -213,7 +205,7 @@ static wpk_err start_wpkd(struct wpk_private *self, struct wpk_diag *diag)
         if (!wpk_child_runs(&self->child[PROCESS_WPKD])) {
             return revive(self, PROCESS_WPKD, diag);
         }
-        sleep_ms(POLL_MS);
+        wpk_child_pause(POLL_MS);
     }
     return wpk_fail(diag, WPK_ETIMEDOUT, "wpkd does not answer; see %s",
                     self->log_path[PROCESS_WPKD]);
@@ -339,7 +331,7 @@ static wpk_err join(struct wpk_private *self, struct wpk_diag *diag)
         if (find_running(self)) {
             return WPK_OK;
         }
-        sleep_ms(POLL_MS);
+        wpk_child_pause(POLL_MS);
     }
     if (err != WPK_OK) {
         return err;

@@ -88,6 +88,9 @@ void wpk_child_stop(struct wpk_child *child, int grace_ms);
  * after giving up. */
 int wpk_child_wait(struct wpk_child *child, bool (*give_up)(void));
 
+/* Sleep between looks at a child. */
+void wpk_child_pause(int ms);
+
 /* Copy the last line of `log_path`, for a message; if it logs a failure, copy its reason only. */
 void wpk_child_last_words(const char *log_path, char *out, size_t size);
 

@@ -2,7 +2,6 @@
 /* wpkctl profile: runs a model's plan until its times are known, and says where they go. The trace
  * is one run, the median one, in the Trace Event Format that browsers and Perfetto show. */
 #include "client/command.h"
-#include "client/plan_shape.h"
 #include "client/run_model.h"
 #include "common/clock.h"
 #include "common/fs.h"

@@ -15,9 +15,14 @@
 #define NOISE_MAX 0.1    /* MAD by median of a time that can be believed */
 #define DETAIL_INDENT 15 /* columns before the text of a detail */
 
-void wpk_report_artifact_path(const char *data_dir, const char *sha256, struct wpk_buf *out)
+/* The path of the artifact with this hash in a data directory, if there is one; else the hash. */
+static const char *artifact_of(const char *data_dir, const char *sha256, struct wpk_buf *path)
 {
-    wpk_buf_printf(out, "%s/artifacts/%.2s/%s.so", data_dir, sha256, sha256);
+    if (data_dir == NULL || sha256[0] == '\0') {
+        return sha256;
+    }
+    wpk_buf_printf(path, "%s/artifacts/%.2s/%s.so", data_dir, sha256, sha256);
+    return wpk_buf_text(path);
 }
 
 static bool timed(const struct wpk_api_contender *contender)
@@ -121,6 +126,7 @@ static void print_details(const struct wpk_api_kernel *kernel, const char *data_
                           struct wpk_buf *out)
 {
     const struct wpk_api_contender *served = &kernel->served;
+    struct wpk_buf path = {0};
 
     wpk_buf_printf(out, "\n%s\n", kernel->name);
     wpk_buf_printf(out, "  fingerprint  %s\n", kernel->fingerprint);
@@ -129,13 +135,7 @@ static void print_details(const struct wpk_api_kernel *kernel, const char *data_
         print_wrapped(served->candidate, DETAIL_INDENT, width, out);
     }
     if (served->artifact[0] != '\0') {
-        wpk_buf_append_text(out, "  kernel       ");
-        if (data_dir != NULL) {
-            wpk_report_artifact_path(data_dir, served->artifact, out);
-        } else {
-            wpk_buf_append_text(out, served->artifact);
-        }
-        wpk_buf_append_byte(out, '\n');
+        wpk_buf_printf(out, "  kernel       %s\n", artifact_of(data_dir, served->artifact, &path));
     } else {
         char own[CELL_SIZE];
         wpk_buf_printf(out, "  kernel       the vendor's: %s %s\n", served->provider,
@@ -164,6 +164,7 @@ static void print_details(const struct wpk_api_kernel *kernel, const char *data_
     if (kernel->from_history) {
         wpk_buf_append_text(out, "  answered from history: nothing was measured now\n");
     }
+    wpk_buf_fini(&path);
 }
 
 static void print_table(const struct wpk_api_job *job, const struct wpk_output *output,
@@ -214,19 +215,15 @@ wpk_err wpk_report_print(const struct wpk_api_job *job, const char *data_dir,
                          const struct wpk_output *output, struct wpk_arena *arena,
                          struct wpk_buf *out)
 {
-    /* In the arena: it is too large for a stack. */
-    struct wpk_text_table *table = WPK_ARENA_NEW(arena, struct wpk_text_table, 1);
+    static struct wpk_text_table table; /* large, and there is one per process */
 
-    if (table == NULL) {
-        return WPK_ENOMEM;
-    }
-    *table = (struct wpk_text_table){
+    table = (struct wpk_text_table){
         .arena = arena,
         .column_count = 11,
         .right = {[1] = true, [2] = true, [3] = true, [6] = true, [7] = true, [10] = true},
         .rank = {[2] = 7, [3] = 8, [4] = 4, [5] = 6, [6] = 5, [7] = 1, [8] = 2, [9] = 3, [10] = 9},
     };
-    print_table(job, output, table, out);
+    print_table(job, output, &table, out);
     if (!output->brief && (output->format == NULL || strcmp(output->format, "csv") != 0)) {
         print_notes(job, data_dir, wpk_output_width(STDOUT_FILENO), out);
     }
@@ -266,15 +263,12 @@ static void put_own(struct wpk_json_writer *writer, const struct wpk_api_kernel 
         strcmp(kernel->own.artifact, kernel->served.artifact) == 0) {
         return;
     }
-    if (data_dir != NULL) {
-        wpk_report_artifact_path(data_dir, kernel->own.artifact, &path);
-    }
     wpk_json_begin_object(writer, "own");
     wpk_json_put_text(writer, "provider", kernel->own.provider);
     wpk_json_put_text(writer, "algorithm", kernel->own.algorithm);
     put_time(writer, &kernel->own.time);
     wpk_json_put_text_or_null(writer, "artifact",
-                              data_dir != NULL ? wpk_buf_text(&path) : kernel->own.artifact);
+                              artifact_of(data_dir, kernel->own.artifact, &path));
     wpk_json_end(writer);
     wpk_buf_fini(&path);
 }
@@ -284,9 +278,6 @@ static void put_kernel(struct wpk_json_writer *writer, const struct wpk_api_kern
 {
     struct wpk_buf path = {0};
 
-    if (kernel->served.artifact[0] != '\0' && data_dir != NULL) {
-        wpk_report_artifact_path(data_dir, kernel->served.artifact, &path);
-    }
     wpk_json_begin_object(writer, NULL);
     wpk_json_put_text(writer, "name", kernel->name);
     wpk_json_put_text(writer, "fingerprint", kernel->fingerprint);
@@ -310,7 +301,7 @@ static void put_kernel(struct wpk_json_writer *writer, const struct wpk_api_kern
     wpk_json_end(writer);
     wpk_json_put_bool(writer, "from_history", kernel->from_history);
     wpk_json_put_text_or_null(writer, "artifact",
-                              data_dir != NULL ? wpk_buf_text(&path) : kernel->served.artifact);
+                              artifact_of(data_dir, kernel->served.artifact, &path));
     wpk_json_put_text_or_null(writer, "schedule", kernel->schedule);
     put_own(writer, kernel, data_dir);
     wpk_json_end(writer);

@@ -11,15 +11,12 @@
 #include "common/suggest.h"
 #include "ir/canonical/canonical.h"
 #include "ir/notation/definition.h"
-#include "ir/reference/check.h"
+#include "ir/reference/accuracy.h"
 #include "model/plan/model_file.h"
 #include "schema/model_plan.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define PATH_SIZE 4096
 #define OP_SIZE_MAX ((size_t)1 << 20)

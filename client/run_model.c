@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/run_model.h"
 
-#include "client/plan_shape.h"
 #include "client/run_tensors.h"
 #include "common/json.h"
 #include "common/suggest.h"
@@ -31,24 +30,21 @@ struct tensor {
 };
 
 struct tensors {
-    struct tensor *input; /* owned; [input_count] */
+    struct tensor *input; /* owned; [input_count], behind which the outputs are */
     int input_count;
-    struct tensor *output; /* owned; [output_count] */
+    struct tensor *output; /* [output_count] */
     int output_count;
 };
 
 static void fini(struct tensors *tensors)
 {
-    for (int i = 0; tensors->input != NULL && i < tensors->input_count; i++) {
+    int count = tensors->input_count + tensors->output_count;
+
+    for (int i = 0; tensors->input != NULL && i < count; i++) {
         free(tensors->input[i].data);
         free(tensors->input[i].cells);
     }
-    for (int i = 0; tensors->output != NULL && i < tensors->output_count; i++) {
-        free(tensors->output[i].data);
-        free(tensors->output[i].cells);
-    }
     free(tensors->input);
-    free(tensors->output);
 }
 
 /* Fill in one tensor's name and type, and allocate it.   owns  `name` is borrowed */
@@ -65,11 +61,11 @@ static wpk_err init(struct tensor *tensor, const char *name, const struct wpk_te
 
 static wpk_err allocate(struct tensors *out, int input_count, int output_count)
 {
-    out->input = calloc((size_t)input_count + 1, sizeof(*out->input));
-    out->output = calloc((size_t)output_count + 1, sizeof(*out->output));
+    out->input = calloc((size_t)input_count + (size_t)output_count + 1, sizeof(*out->input));
+    out->output = out->input + input_count;
     out->input_count = input_count;
     out->output_count = output_count;
-    return out->input != NULL && out->output != NULL ? WPK_OK : WPK_ENOMEM;
+    return out->input != NULL ? WPK_OK : WPK_ENOMEM;
 }
 
 static wpk_err list_of_graph(const struct wpk_graph *graph, struct tensors *out)
@@ -81,7 +77,7 @@ static wpk_err list_of_graph(const struct wpk_graph *graph, struct tensors *out)
         const struct wpk_graph_value *value =
             &graph->values[o < 0 ? graph->inputs[i] : graph->outputs[o]];
         const struct wpk_tensor_type type = wpk_model_value_type(value);
-        err = init(o < 0 ? &out->input[i] : &out->output[o], value->name, &type);
+        err = init(&out->input[i], value->name, &type);
     }
     struct wpk_domain *domains = calloc((size_t)graph->input_count + 1, sizeof(*domains));
     if (err == WPK_OK) {
@@ -100,15 +96,15 @@ static wpk_err list_of_plan(const struct wpk_model *model, size_t shape, struct 
     int output_count = (int)wpk_model_output_count(model);
     wpk_err err = allocate(out, input_count, output_count);
 
-    for (int i = 0; err == WPK_OK && i < input_count; i++) {
-        const struct wpk_argument *argument = wpk_model_input(model, shape, (size_t)i);
+    for (int i = 0; err == WPK_OK && i < input_count + output_count; i++) {
+        const struct wpk_argument *argument =
+            i < input_count ? wpk_model_input(model, shape, (size_t)i)
+                            : wpk_model_output(model, shape, (size_t)(i - input_count));
         err = init(&out->input[i], argument->name, &argument->type);
+    }
+    for (int i = 0; err == WPK_OK && i < input_count; i++) {
         wpk_model_input_domain(model, shape, (size_t)i, &out->input[i].domain.low,
                                &out->input[i].domain.high);
-    }
-    for (int i = 0; err == WPK_OK && i < output_count; i++) {
-        const struct wpk_argument *argument = wpk_model_output(model, shape, (size_t)i);
-        err = init(&out->output[i], argument->name, &argument->type);
     }
     return err;
 }
@@ -289,8 +285,10 @@ wpk_err wpk_run_model_interpret(const char *path, const struct wpk_run_model *op
 /* ---- plans */
 
 /* The tensors as libwpk takes them.   owns  caller frees; NULL without memory */
-static struct wpk_tensor_data *new_data(const struct tensor *list, int count)
+static struct wpk_tensor_data *new_data(const struct tensors *tensors)
 {
+    const struct tensor *list = tensors->input;
+    int count = tensors->input_count + tensors->output_count;
     struct wpk_tensor_data *out = calloc((size_t)count + 1, sizeof(*out));
 
     for (int i = 0; out != NULL && i < count; i++) {
@@ -328,12 +326,9 @@ static wpk_err use_plan(struct wpk_model *model, size_t shape, const struct wpk_
                         struct wpk_diag *diag)
 {
     struct wpk_model_context *context = NULL;
-    struct wpk_tensor_data *inputs = new_data(tensors->input, tensors->input_count);
-    struct wpk_tensor_data *outputs = new_data(tensors->output, tensors->output_count);
+    struct wpk_tensor_data *inputs = new_data(tensors); /* then the outputs */
 
-    wpk_err err = inputs != NULL && outputs != NULL
-                      ? wpk_model_context_new(model, shape, NULL, &context)
-                      : WPK_ENOMEM;
+    wpk_err err = inputs != NULL ? wpk_model_context_new(model, shape, NULL, &context) : WPK_ENOMEM;
     if (err == WPK_OK) {
         const struct wpk_plan_call call = {
             .model = model,
@@ -341,7 +336,7 @@ static wpk_err use_plan(struct wpk_model *model, size_t shape, const struct wpk_
             .context = context,
             .inputs = inputs,
             .input_count = (size_t)tensors->input_count,
-            .outputs = outputs,
+            .outputs = inputs + tensors->input_count,
             .output_count = (size_t)tensors->output_count,
         };
         err = use(&call, user, diag);
@@ -355,7 +350,6 @@ static wpk_err use_plan(struct wpk_model *model, size_t shape, const struct wpk_
     }
     wpk_model_context_free(context);
     free(inputs);
-    free(outputs);
     return err;
 }
 
@@ -369,8 +363,7 @@ static wpk_err choose_shape(const struct wpk_model *model, const struct wpk_run_
 
     wpk_err err = wpk_plan_shapes_of_model(model, &sets);
     for (int i = 0; err == WPK_OK && i < all->count; i++) {
-        bool is_of_model = (options->verify != NULL || options->of_model) &&
-                           !wpk_plan_shapes_has(&sets, all->items[i]);
+        bool is_of_model = options->verify != NULL && !wpk_plan_shapes_has(&sets, all->items[i]);
         if (!is_of_model) {
             shapes.items[shapes.count++] = all->items[i];
         }

@@ -16,8 +16,7 @@ struct wpk_run_model {
     bool draw;                      /* inputs that no file is given for, by their names */
     bool check;                     /* of a plan: each step (model/plan/check_plan.h) */
     const char *verify;             /* of a plan: the ONNX model that it is of; NULL: none */
-    bool of_model; /* `fixing` may have shapes of other values than inputs; with `verify` always */
-    bool json;     /* say what was computed as JSON */
+    bool json;                      /* say what was computed as JSON */
 };
 
 /* Compute an ONNX model node by node in f64 and write its outputs in their own types.
@@ -53,16 +52,14 @@ struct wpk_check_model {
     bool no_peak;                              /* do not measure this machine */
 };
 
-/* Print what the model is, its steps, and how long a run is expected to take.
- *   errors  those of wpk_model_file_read, wpk_graph_lower, wpk_session_open and
- *           wpk_estimate_model */
 /* Say what narrower weights lost, if a product has them. */
 void wpk_print_weights(const struct wpk_graph *graph, FILE *out);
 
+/* Print what the model is, its steps, and how long a run is expected to take.
+ *   errors  those of wpk_model_file_read, wpk_graph_lower, wpk_session_open and
+ *           wpk_estimate_model */
 wpk_err wpk_check_model(const struct wpk_command_context *context, const char *path,
                         const struct wpk_check_model *options, struct wpk_diag *diag);
-
-/* Which workers of a service a job would find. */
 
 /* Lists the faults of an operator that verification would not see. wpk-runner finds them, because
  * it also verifies. */
@@ -73,5 +70,34 @@ wpk_err wpk_check_model(const struct wpk_command_context *context, const char *p
  *           directory; those of wpk_child_start and wpk_fs_write */
 wpk_err wpk_unseen_find(const char *tmp_dir, const struct wpk_program *op, struct wpk_buf *out,
                         struct wpk_diag *diag);
+
+/* Which of a plan's sets of shapes a command means. */
+
+#define WPK_PLAN_SHAPE_OPTION_ROW(shapes)                                                          \
+    WPK_ARGS_LIST("shape", "INPUT=EXTENT,...",                                                     \
+                  "which of a plan's sets of shapes, if it has several (repeatable)", &(shapes))
+
+/* The inputs of a plan in each of its sets. */
+struct wpk_plan_shapes {
+    struct wpk_argument *inputs; /* owned; [count][input_count]; names are borrowed */
+    int count;
+    int input_count;
+};
+
+/* Fill in the sets of an open plan.
+ *   owns    caller frees `inputs`
+ *   errors  WPK_ENOMEM */
+wpk_err wpk_plan_shapes_of_model(const struct wpk_model *model, struct wpk_plan_shapes *out);
+
+/* True if "NAME=EXTENT,..." is of an input of the plan. */
+bool wpk_plan_shapes_has(const struct wpk_plan_shapes *sets, const char *shape);
+
+/* The first set in which the inputs have the extents of `shapes` and of their files.
+ *   shape   shapes: "INPUT=EXTENT,..."; files: "INPUT=FILE.npy", and other names
+ *   errors  WPK_EINVAL none: `diag` lists those that there are; those of reading a file */
+wpk_err wpk_plan_shapes_choose(const struct wpk_plan_shapes *sets,
+                               const struct wpk_option_list *shapes,
+                               const struct wpk_option_list *files, size_t *out,
+                               struct wpk_diag *diag);
 
 #endif

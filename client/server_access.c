@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/server_access.h"
+#include "client/session.h"
 
 #include "common/fs.h"
-#include "common/json.h"
+#include "schema/fields.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #define FILE_SIZE_MAX ((size_t)64 << 10)
 
 /* The values of the file; "": not set. */
-struct file {
+struct wpk_server_file {
     char server[WPK_HTTP_URL_MAX];
     char token_file[WPK_SERVER_ACCESS_PATH_MAX];
     char ca[WPK_SERVER_ACCESS_PATH_MAX];
@@ -21,31 +21,15 @@ static bool is_set(const char *text)
     return text != NULL && text[0] != '\0';
 }
 
-static wpk_err decode_file(const struct wpk_buf *text, struct file *out, struct wpk_diag *diag)
-{
-    struct wpk_json_reader *r = NULL;
-    wpk_err err = wpk_json_open(wpk_buf_text(text), text->size, FILE_SIZE_MAX, &r, diag);
-
-    if (err != WPK_OK) {
-        return err;
-    }
-    WPK_JSON_ALLOW(r, "server", "token_file", "ca");
-    if (wpk_json_has(r, "server")) {
-        wpk_json_get_copy(r, "server", out->server, sizeof(out->server));
-    }
-    if (wpk_json_has(r, "token_file")) {
-        wpk_json_get_copy(r, "token_file", out->token_file, sizeof(out->token_file));
-    }
-    if (wpk_json_has(r, "ca")) {
-        wpk_json_get_copy(r, "ca", out->ca, sizeof(out->ca));
-    }
-    err = wpk_json_status(r);
-    wpk_json_close(r);
-    return err;
-}
+static const struct wpk_field file_fields[] = {
+    {WPK_FIELD(COPY, "server", server_file, server, WPK_OPTIONAL)},
+    {WPK_FIELD(COPY, "token_file", server_file, token_file, WPK_OPTIONAL)},
+    {WPK_FIELD(COPY, "ca", server_file, ca, WPK_OPTIONAL)},
+    {WPK_FIELD_END},
+};
 
 /* None is no error: hardly anybody has one. */
-static wpk_err read_file(const struct wpk_command_context *context, struct file *out,
+static wpk_err read_file(const struct wpk_command_context *context, struct wpk_server_file *out,
                          struct wpk_diag *diag)
 {
     struct wpk_buf path = {.size_max = WPK_SERVER_ACCESS_PATH_MAX};
@@ -63,7 +47,9 @@ static wpk_err read_file(const struct wpk_command_context *context, struct file 
     wpk_err err = wpk_buf_status(&path);
     err = err == WPK_OK ? wpk_fs_read(wpk_buf_text(&path), FILE_SIZE_MAX, &text, diag) : err;
     if (err == WPK_OK) {
-        err = decode_file(&text, out, diag);
+        const struct wpk_fields_text from = {
+            .text = wpk_buf_text(&text), .size = text.size, .size_max = FILE_SIZE_MAX};
+        err = wpk_fields_decode(&from, file_fields, out, diag);
         if (err != WPK_OK && diag != NULL) {
             snprintf(diag->file, sizeof(diag->file), "%.*s", (int)sizeof(diag->file) - 1,
                      wpk_buf_text(&path));
@@ -120,7 +106,7 @@ wpk_err wpk_server_access_find(const struct wpk_command_context *context,
                                const struct wpk_server_access_given *given,
                                struct wpk_server_access *out, struct wpk_diag *diag)
 {
-    struct file file = {0};
+    struct wpk_server_file file = {0};
     struct wpk_diag ignored = {0};
 
     *out = (struct wpk_server_access){.insecure = given->insecure};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/server_access.h"
+#include "client/session.h"
 
 #include "common/fs.h"
 

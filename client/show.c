@@ -60,9 +60,25 @@ static const char *member_text(struct wpk_json_reader *r, const char *key, struc
     return copy;
 }
 
-static wpk_err fill_members(const struct wpk_show *show, const struct wpk_buf *body,
-                            struct wpk_arena *arena, struct wpk_text_table *table,
-                            struct wpk_diag *diag)
+/* Add a row for an item of the list. */
+static void add_item(const struct wpk_show *show, struct wpk_json_reader *r,
+                     struct wpk_arena *arena, struct wpk_text_table *table)
+{
+    const char *cells[WPK_TEXT_TABLE_COLUMNS_MAX];
+
+    if (show->add != NULL) {
+        show->add(show->user, r, arena, table);
+        return;
+    }
+    for (int c = 0; c < show->column_count; c++) {
+        cells[c] = member_text(r, show->members[c], arena);
+    }
+    wpk_text_table_add(table, cells);
+}
+
+static wpk_err add_items(const struct wpk_show *show, const struct wpk_buf *body,
+                         struct wpk_arena *arena, struct wpk_text_table *table,
+                         struct wpk_diag *diag)
 {
     struct wpk_json_reader *r = NULL;
     wpk_err err = wpk_json_open(wpk_buf_text(body), body->size, WPK_HTTP_REPLY_MAX, &r, diag);
@@ -72,11 +88,7 @@ static wpk_err fill_members(const struct wpk_show *show, const struct wpk_buf *b
     }
     wpk_json_enter_array(r, show->key);
     while (wpk_json_next(r)) {
-        const char *cells[WPK_TEXT_TABLE_COLUMNS_MAX];
-        for (int c = 0; c < show->column_count; c++) {
-            cells[c] = member_text(r, show->members[c], arena);
-        }
-        wpk_text_table_add(table, cells);
+        add_item(show, r, arena, table);
     }
     wpk_json_leave(r);
     err = wpk_json_status(r);
@@ -90,28 +102,20 @@ static wpk_err print_table(struct wpk_session *session, const struct wpk_show *s
                            const struct wpk_output *output, const struct wpk_buf *body,
                            struct wpk_diag *diag)
 {
+    static struct wpk_text_table table; /* large, and there is one per process */
     struct wpk_arena arena = {0};
-    struct wpk_buf out = {0};
-    struct wpk_text_table *table = WPK_ARENA_NEW(&arena, struct wpk_text_table, 1);
-    wpk_err err = WPK_ENOMEM;
 
-    if (table != NULL) {
-        *table = (struct wpk_text_table){.arena = &arena, .column_count = show->column_count};
-        memcpy(table->right, show->right, sizeof(table->right));
-        memcpy(table->rank, show->rank, sizeof(table->rank));
-        memcpy(table->prose, show->prose, sizeof(table->prose));
-        wpk_text_table_add(table, show->headings);
-        err = show->prepare != NULL ? show->prepare(session, &arena, show->user, diag) : WPK_OK;
-    }
+    table = (struct wpk_text_table){.arena = &arena, .column_count = show->column_count};
+    memcpy(table.right, show->right, sizeof(table.right));
+    memcpy(table.rank, show->rank, sizeof(table.rank));
+    memcpy(table.prose, show->prose, sizeof(table.prose));
+    wpk_text_table_add(&table, show->headings);
+    wpk_err err = show->prepare != NULL ? show->prepare(session, &arena, show->user, diag) : WPK_OK;
     if (err == WPK_OK) {
-        err = show->fill != NULL ? show->fill(show->user, body, &arena, table, diag)
-                                 : fill_members(show, body, &arena, table, diag);
-        wpk_output_table(output, table, &out);
-        if (err == WPK_OK) {
-            fputs(wpk_buf_text(&out), stdout);
-        }
+        err = show->fill != NULL ? show->fill(show->user, body, &arena, &table, diag)
+                                 : add_items(show, body, &arena, &table, diag);
     }
-    wpk_buf_fini(&out);
+    err = err == WPK_OK ? wpk_output_puts_table(output, &table) : err;
     wpk_arena_fini(&arena);
     return err;
 }
@@ -192,17 +196,25 @@ wpk_err wpk_show_change(const struct wpk_command_context *context, struct wpk_sh
     return err;
 }
 
-void wpk_show_body(const char *name, const char *reason, struct wpk_buf *out)
+wpk_err wpk_show_order(const struct wpk_command_context *context, struct wpk_show_options *options,
+                       const char *path, const char *name, const char *const *members,
+                       struct wpk_diag *diag)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
+    struct wpk_buf body = {0};
 
     if (name != NULL) {
         wpk_json_put_text(w, "name", name);
     }
-    if (reason != NULL) {
-        wpk_json_put_text(w, "reason", reason);
+    if (options->reason != NULL) {
+        wpk_json_put_text(w, "reason", options->reason);
     }
-    (void)!wpk_json_finish(w, false, out); /* a failure sticks in `out` */
+    wpk_err err = wpk_json_finish(w, false, &body);
+    if (err == WPK_OK) {
+        err = wpk_show_change(context, options, path, wpk_buf_text(&body), members, diag);
+    }
+    wpk_buf_fini(&body);
+    return err;
 }
 
 int wpk_show_verb(const char *verb, const char *const *verbs, struct wpk_diag *diag)

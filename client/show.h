@@ -15,14 +15,17 @@ struct wpk_show {
     bool right[WPK_TEXT_TABLE_COLUMNS_MAX];
     uint8_t rank[WPK_TEXT_TABLE_COLUMNS_MAX]; /* this and `prose` as in struct wpk_text_table */
     bool prose[WPK_TEXT_TABLE_COLUMNS_MAX];
-    /* The members that the columns show. `fill`, if it is not NULL, makes the rows instead. */
+    /* The members that the columns show. `add`, if it is not NULL, makes an item's row instead, and
+     * `fill` all rows. */
     const char *members[WPK_TEXT_TABLE_COLUMNS_MAX];
+    void (*add)(const void *user, struct wpk_json_reader *r, struct wpk_arena *arena,
+                struct wpk_text_table *table);
     wpk_err (*fill)(const void *user, const struct wpk_buf *body, struct wpk_arena *arena,
                     struct wpk_text_table *table, struct wpk_diag *diag);
     /* Fetches other resources that `fill` needs; NULL: none. */
     wpk_err (*prepare)(struct wpk_session *session, struct wpk_arena *arena, void *user,
                        struct wpk_diag *diag);
-    void *user; /* argument of fill and prepare */
+    void *user; /* argument of add, fill and prepare */
 };
 
 /* Options of a command that shows a list. */
@@ -55,8 +58,10 @@ wpk_err wpk_show_change(const struct wpk_command_context *context, struct wpk_sh
                         const char *path, const char *body, const char *const *members,
                         struct wpk_diag *diag);
 
-/* Append {"name": name, "reason": reason}, without members that are NULL. */
-void wpk_show_body(const char *name, const char *reason, struct wpk_buf *out);
+/* The same, with {"name": name, "reason": options->reason}, without members that are NULL. */
+wpk_err wpk_show_order(const struct wpk_command_context *context, struct wpk_show_options *options,
+                       const char *path, const char *name, const char *const *members,
+                       struct wpk_diag *diag);
 
 /* The index of `verb` in `verbs`, which ends with NULL; -1, with a list of the verbs in `diag`, if
  * it is not there. */

@@ -52,16 +52,13 @@ static void add_rows(struct wpk_text_table *table)
 
 static wpk_err print_table(const struct wpk_output *output)
 {
+    static struct wpk_text_table table; /* large, and there is one per process */
     struct wpk_arena arena = {0};
-    struct wpk_text_table *table = WPK_ARENA_NEW(&arena, struct wpk_text_table, 1);
 
-    if (table == NULL) {
-        return WPK_ENOMEM;
-    }
-    *table = (struct wpk_text_table){
+    table = (struct wpk_text_table){
         .arena = &arena, .column_count = 4, .right = {[1] = true, [2] = true}};
-    add_rows(table);
-    wpk_err err = wpk_output_puts_table(output, table);
+    add_rows(&table);
+    wpk_err err = wpk_output_puts_table(output, &table);
     wpk_arena_fini(&arena);
     return err;
 }

@@ -95,9 +95,7 @@ wpk_err wpk_t4_encode(const struct wpk_trial_list *list, struct wpk_buf *out)
         }
     }
     wpk_json_end(w);
-    wpk_err err = wpk_json_print(w, false, out);
-    wpk_json_writer_free(w);
-    return err;
+    return wpk_json_finish(w, false, out);
 }
 
 /* ---- reading */

@@ -83,13 +83,9 @@ static wpk_err choose_op(const struct wpk_api_job *job, const char *op, const ch
 static wpk_err find_op(struct wpk_session *session, const char *op, struct wpk_arena *arena,
                        struct wpk_trial_list *out, struct wpk_diag *diag)
 {
-    struct wpk_buf body = {0};
     struct wpk_api_job *jobs = NULL;
     int count = 0;
-    wpk_err err =
-        wpk_list_fetch(session, "/v1/jobs", "", "jobs", WPK_SHOW_MAX_DEFAULT, &body, diag);
-    err = err == WPK_OK ? wpk_api_decode_jobs(&body, arena, &jobs, &count, diag) : err;
-    wpk_buf_fini(&body);
+    wpk_err err = wpk_list_jobs(session, WPK_SHOW_MAX_DEFAULT, arena, &jobs, &count, diag);
     for (int i = 0; i < count && err == WPK_OK; i++) { /* newest first */
         for (int k = 0; k < jobs[i].op_count; k++) {
             if (strcmp(jobs[i].ops[k].name, op) == 0 ||

@@ -53,9 +53,10 @@ static void error_of(struct wpk_json_reader *r, const char *outcome, char *out, 
     }
 }
 
-static void add_trial(struct wpk_json_reader *r, const struct filter *filter,
-                      struct wpk_arena *arena, struct wpk_text_table *table)
+static void add_trial(const void *user, struct wpk_json_reader *r, struct wpk_arena *arena,
+                      struct wpk_text_table *table)
 {
+    const struct filter *filter = user;
     char index[24] = "vendor";
     char time[WPK_FORMAT_SIZE] = "-";
     char error[64] = "-";
@@ -84,25 +85,6 @@ static void add_trial(struct wpk_json_reader *r, const struct filter *filter,
                                      text_of(r, "candidate", arena), log_of(r, arena)});
 }
 
-static wpk_err fill_trials(const void *user, const struct wpk_buf *body, struct wpk_arena *arena,
-                           struct wpk_text_table *table, struct wpk_diag *diag)
-{
-    struct wpk_json_reader *r = NULL;
-    wpk_err err = wpk_json_open(wpk_buf_text(body), body->size, WPK_HTTP_REPLY_MAX, &r, diag);
-
-    if (err != WPK_OK) {
-        return err;
-    }
-    wpk_json_enter_array(r, "trials");
-    while (wpk_json_next(r)) {
-        add_trial(r, user, arena, table);
-    }
-    wpk_json_leave(r);
-    err = wpk_json_status(r);
-    wpk_json_close(r);
-    return err;
-}
-
 enum wpk_exit wpk_command_trials(struct wpk_invocation *call)
 {
     struct wpk_show_options show_options = {.max = WPK_SHOW_MAX_DEFAULT,
@@ -124,7 +106,7 @@ enum wpk_exit wpk_command_trials(struct wpk_invocation *call)
         .right = {[0] = true, [4] = true},
         .prose = {[7] = true, [8] = true},
         .rank = {[1] = 2, [2] = 4, [4] = 1, [5] = 3, [6] = 6, [7] = 5},
-        .fill = fill_trials,
+        .add = add_trial,
         .user = &filter,
     };
     struct wpk_buf query = {0};

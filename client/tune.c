@@ -280,16 +280,6 @@ static bool has_own_worker(const struct tune *tune)
            wpk_private_is_owner(tune->session.private_service);
 }
 
-/* Submit the job and follow it until it ends or is interrupted. */
-static wpk_err run_job(struct tune *tune, struct wpk_arena *arena, struct wpk_http_reply *reply,
-                       struct wpk_api_job *job, struct wpk_diag *diag)
-{
-    const struct wpk_follow_options follow = {
-        .cancel = true, .quiet = tune->quiet, .own_worker = has_own_worker(tune)};
-
-    return wpk_follow_submit(&tune->session, tune->job, &follow, arena, reply, job, diag);
-}
-
 /* Tune a model's operators, for the machine that times them. */
 static wpk_err run_model(struct tune *tune, struct wpk_api_job *job, struct wpk_diag *diag)
 {
@@ -328,8 +318,11 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
         }
     }
     if (err == WPK_OK) {
+        const struct wpk_follow_options follow = {
+            .cancel = true, .quiet = tune->quiet, .own_worker = has_own_worker(tune)};
         err = tune->is_model ? run_model(tune, &job, &diag)
-                             : run_job(tune, &arena, &reply, &job, &diag);
+                             : wpk_follow_submit(&tune->session, tune->job, &follow, &arena, &reply,
+                                                 &job, &diag);
     }
     interrupted = wpk_follow_interrupted() || tune->model.rounds.interrupted;
     if (err == WPK_OK && job.state != NULL) {
@@ -351,14 +344,6 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
     wpk_http_reply_fini(&reply);
     wpk_arena_fini(&arena);
     return interrupted ? WPK_EXIT_INTERRUPTED : status;
-}
-
-/* The plan of a model that has nothing to tune. */
-static enum wpk_exit write_views(struct tune *tune, struct wpk_diag *diag)
-{
-    print_notice("the model has nothing to tune", tune);
-    wpk_err err = write_plan(tune, diag);
-    return err == WPK_OK ? WPK_EXIT_OK : wpk_command_fail(err, diag);
 }
 
 /* Of a model, -o is the plan's file. */
@@ -419,16 +404,15 @@ enum wpk_exit wpk_command_tune(struct wpk_invocation *call)
     wpk_err err = take_plan_path(&tune, options, &call->args, &call->diag);
     err = err == WPK_OK ? wpk_output_check(&tune.output, &call->diag) : err;
     err = err == WPK_OK ? read_job(&tune, &call->diag) : err;
-    if (err != WPK_OK) {
-        call->status = wpk_command_fail(err, &call->diag);
-    } else if (has_nothing_to_tune(&tune)) {
-        call->status = write_views(&tune, &call->diag);
-    } else {
+    if (err == WPK_OK && has_nothing_to_tune(&tune)) {
+        print_notice("the model has nothing to tune", &tune);
+        err = write_plan(&tune, &call->diag);
+    } else if (err == WPK_OK) {
         wpk_follow_catch_signals();
         call->status = run(call->context, &tune);
     }
     wpk_job_fini(&tune.given_job);
     wpk_tune_fini(&tune.model);
     wpk_lock_fini(&tune.lock);
-    return call->status;
+    return wpk_command_end(call, err);
 }

@@ -5,9 +5,7 @@
 #include "common/fs.h"
 #include "ir/notation/notation.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PATH_SIZE 4096

@@ -354,7 +354,6 @@ static void put_kinds(struct wpk_json_writer *w, const char *key, const struct k
 
 static wpk_err print_json(const struct why *why)
 {
-    struct wpk_buf text = {0};
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     wpk_json_put_text(w, "job", why->list->job);
     wpk_json_put_text(w, "op", why->list->op);
@@ -382,11 +381,7 @@ static wpk_err print_json(const struct why *why)
         wpk_json_end(w);
     }
     wpk_json_end(w);
-    wpk_err err = wpk_json_print(w, false, &text);
-    puts(wpk_buf_text(&text));
-    wpk_json_writer_free(w);
-    wpk_buf_fini(&text);
-    return err;
+    return wpk_json_puts(w, false);
 }
 
 static wpk_err explain(const struct wpk_trial_list *list, const struct wpk_api_kernel *kernel,

@@ -59,19 +59,12 @@ static wpk_err change(const struct wpk_command_context *context, struct wpk_show
     static const char *const verbs[] = {"drain", "quarantine", "resume", NULL};
     static const char *const members[] = {"name", "order", "reason", NULL};
     char path[64];
-    struct wpk_buf body = {0};
 
     if (wpk_show_verb(verb, verbs, diag) < 0) {
         return WPK_EINVAL;
     }
     snprintf(path, sizeof(path), "/v1/workers:%s", verb);
-    wpk_show_body(name, options->reason, &body);
-    wpk_err err = wpk_buf_status(&body);
-    if (err == WPK_OK) {
-        err = wpk_show_change(context, options, path, wpk_buf_text(&body), members, diag);
-    }
-    wpk_buf_fini(&body);
-    return err;
+    return wpk_show_order(context, options, path, name, members, diag);
 }
 
 enum wpk_exit wpk_command_workers(struct wpk_invocation *call)

@@ -72,13 +72,6 @@ static int of_infinity(double value)
     return !isinf(value) ? 0 : value < 0 ? WPK_MAY_BE_MINUS : WPK_MAY_BE_PLUS;
 }
 
-static int of_load(const struct wpk_program *program, const struct wpk_node *node,
-                   const struct forwards *f)
-{
-    int outside = node->outside < 0 ? 0 : of_infinity(program->nodes[node->outside].value);
-    return f->tensor[node->tensor] | outside;
-}
-
 static int negated(int may_be)
 {
     int rest = may_be & ~(WPK_MAY_BE_INFINITE | WPK_IS_MAXIMUM);
@@ -137,7 +130,6 @@ static int of_binary(const struct wpk_node *node, struct forwards *f)
         return difference | (may_cancel(a, negated(b)) ? WPK_MAY_BE_NAN : 0);
     }
     case WPK_BINARY_MUL:
-        return either | (infinite ? WPK_MAY_BE_SPECIAL : 0);
     case WPK_BINARY_DIV:
         return either | (infinite ? WPK_MAY_BE_SPECIAL : 0);
     case WPK_BINARY_MAX:
@@ -173,7 +165,8 @@ static void visit(const struct wpk_program *program, int id, void *user)
         may_be = wpk_dtype_is_float(node->dtype) ? of_infinity(node->value) : 0;
         break;
     case WPK_NODE_LOAD:
-        may_be = of_load(program, node, f);
+        may_be = f->tensor[node->tensor] |
+                 (node->outside < 0 ? 0 : of_infinity(program->nodes[node->outside].value));
         break;
     case WPK_NODE_UNARY:
         may_be = of_unary(node, f);

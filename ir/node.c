@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 int wpk_node_append(struct wpk_program *program, const struct wpk_node *node)
 {
@@ -45,6 +46,15 @@ static struct wpk_node blank(enum wpk_node_kind kind, enum wpk_dtype dtype)
 {
     return (struct wpk_node){
         .kind = kind, .dtype = dtype, .arg = {-1, -1, -1}, .axis = -1, .tensor = -1, .outside = -1};
+}
+
+static int append_operation(struct wpk_program *program, enum wpk_node_kind kind, int op,
+                            enum wpk_dtype dtype, const int arg[3])
+{
+    struct wpk_node node = blank(kind, dtype);
+    node.op = op;
+    memcpy(node.arg, arg, sizeof(node.arg));
+    return wpk_node_append(program, &node);
 }
 
 static int literal_integer(struct wpk_program *program, enum wpk_dtype dtype, int64_t value)
@@ -165,55 +175,26 @@ static bool fold_integers(enum wpk_binary op, int64_t a, int64_t b, int64_t *out
 /* Only operations that every libm rounds alike. */
 static bool fold_reals(enum wpk_binary op, double a, double b, double *out)
 {
-    switch (op) {
-    case WPK_BINARY_ADD:
-        *out = a + b;
-        break;
-    case WPK_BINARY_SUB:
-        *out = a - b;
-        break;
-    case WPK_BINARY_MUL:
-        *out = a * b;
-        break;
-    case WPK_BINARY_DIV:
-        *out = a / b;
-        break;
-    case WPK_BINARY_MIN:
-        *out = a < b ? a : b;
-        break;
-    case WPK_BINARY_MAX:
-        *out = a > b ? a : b;
-        break;
-    default:
+    const double value[] = {[WPK_BINARY_ADD] = a + b,         [WPK_BINARY_SUB] = a - b,
+                            [WPK_BINARY_MUL] = a * b,         [WPK_BINARY_DIV] = a / b,
+                            [WPK_BINARY_MIN] = a < b ? a : b, [WPK_BINARY_MAX] = a > b ? a : b};
+    if (op >= WPK_BINARY_LT || op == WPK_BINARY_MOD || op == WPK_BINARY_POW) {
         return false;
     }
+    *out = value[op];
     return !isnan(*out) && (isfinite(*out) || !isfinite(a) || !isfinite(b));
 }
 
 static bool fold_comparison(enum wpk_binary op, double a, double b, bool *out)
 {
-    switch (op) {
-    case WPK_BINARY_LT:
-        *out = a < b;
-        return true;
-    case WPK_BINARY_LE:
-        *out = a <= b;
-        return true;
-    case WPK_BINARY_EQ:
-        *out = a == b;
-        return true;
-    case WPK_BINARY_NE:
-        *out = a != b;
-        return true;
-    case WPK_BINARY_AND:
-        *out = a != 0 && b != 0;
-        return true;
-    case WPK_BINARY_OR:
-        *out = a != 0 || b != 0;
-        return true;
-    default:
-        return false;
-    }
+    const bool truth[] = {[WPK_BINARY_LT] = a < b,
+                          [WPK_BINARY_LE] = a <= b,
+                          [WPK_BINARY_EQ] = a == b,
+                          [WPK_BINARY_NE] = a != b,
+                          [WPK_BINARY_AND] = a != 0 && b != 0,
+                          [WPK_BINARY_OR] = a != 0 || b != 0};
+    *out = truth[op];
+    return op >= WPK_BINARY_LT;
 }
 
 /* Two literals of one dtype: the literal they make, or -2 when they are better left alone. */
@@ -270,11 +251,7 @@ static int raw_binary(struct wpk_program *program, enum wpk_binary op, enum wpk_
     if (a < 0 || b < 0) {
         return -1;
     }
-    struct wpk_node node = blank(WPK_NODE_BINARY, dtype);
-    node.op = (int)op;
-    node.arg[0] = a;
-    node.arg[1] = b;
-    return wpk_node_append(program, &node);
+    return append_operation(program, WPK_NODE_BINARY, (int)op, dtype, (int[]){a, b, -1});
 }
 
 static int index_sum(struct wpk_program *program, enum wpk_binary op, int a, int b)
@@ -335,16 +312,6 @@ static int index_product(struct wpk_program *program, int a, int b)
 
 /* ---- binary */
 
-static bool is_arithmetic(enum wpk_binary op)
-{
-    return op <= WPK_BINARY_MOD || op == WPK_BINARY_POW;
-}
-
-static bool is_comparison(enum wpk_binary op)
-{
-    return op >= WPK_BINARY_LT;
-}
-
 /* An operand that the operation leaves as it is or swallows; -2 when there is none. */
 static int simplify(struct wpk_program *program, enum wpk_binary op, int a, int b)
 {
@@ -390,12 +357,62 @@ static int subtract_literal(struct wpk_program *program, int a, int b)
                            literal_integer(program, literal.dtype, -literal.integer));
 }
 
+/* The type that a literal takes from its neighbour, widened until the value fits. */
+static enum wpk_dtype adopt(const struct wpk_node *literal, enum wpk_dtype dtype)
+{
+    int64_t low, high;
+    if (wpk_dtype_is_float(dtype) || dtype == WPK_I64) {
+        return dtype;
+    }
+    wpk_dtype_integer_range(dtype, &low, &high);
+    if (literal->integer >= low && literal->integer <= high) {
+        return dtype;
+    }
+    return literal->integer >= INT32_MIN && literal->integer <= INT32_MAX ? WPK_I32 : WPK_I64;
+}
+
+/* The common type of the nodes `a` and `b` as operands of `op`. */
+static enum wpk_dtype common_dtype(const struct wpk_program *program, enum wpk_binary op, int a,
+                                   int b)
+{
+    const struct wpk_node *x = node_at(program, a);
+    const struct wpk_node *y = node_at(program, b);
+    bool x_real = wpk_dtype_is_float(x->dtype);
+    bool y_real = wpk_dtype_is_float(y->dtype);
+    bool x_literal = x->kind == WPK_NODE_LITERAL;
+    bool y_literal = y->kind == WPK_NODE_LITERAL;
+    enum wpk_dtype dtype;
+    if (op == WPK_BINARY_AND || op == WPK_BINARY_OR) {
+        return WPK_BOOL;
+    }
+    if (x_literal != y_literal && (x_literal ? y_real || !x_real : x_real || !y_real)) {
+        dtype = x_literal ? adopt(x, y->dtype) : adopt(y, x->dtype);
+    } else if (x->dtype == y->dtype) {
+        dtype = x->dtype;
+    } else if (x_literal != y_literal && x_real != y_real) {
+        dtype = WPK_F32; /* a real literal beside an integer */
+    } else if (x_real != y_real) {
+        dtype = x_real ? x->dtype : y->dtype;
+    } else if (x->dtype == WPK_BOOL || y->dtype == WPK_BOOL) {
+        dtype = x->dtype == WPK_BOOL ? y->dtype : x->dtype;
+    } else {
+        enum wpk_dtype p = wpk_dtype_wide(x->dtype);
+        enum wpk_dtype q = wpk_dtype_wide(y->dtype);
+        dtype = wpk_dtype_size(p) >= wpk_dtype_size(q) ? p : q;
+    }
+    if (op == WPK_BINARY_POW && !wpk_dtype_is_float(dtype)) {
+        return WPK_F32;
+    }
+    bool arithmetic = op <= WPK_BINARY_MOD || op == WPK_BINARY_POW;
+    return arithmetic ? wpk_dtype_wide(dtype) : dtype;
+}
+
 int wpk_node_binary(struct wpk_program *program, enum wpk_binary op, int a, int b)
 {
     if (a < 0 || b < 0) {
         return -1;
     }
-    enum wpk_dtype common = wpk_node_common_dtype(program, op, a, b);
+    enum wpk_dtype common = common_dtype(program, op, a, b);
     a = wpk_node_cast(program, common, a);
     b = wpk_node_cast(program, common, b);
     if (a < 0 || b < 0) {
@@ -419,57 +436,7 @@ int wpk_node_binary(struct wpk_program *program, enum wpk_binary op, int a, int 
     if (op == WPK_BINARY_SUB && !both && wpk_node_is_literal(program, b)) {
         return subtract_literal(program, a, b);
     }
-    return raw_binary(program, op, is_comparison(op) ? WPK_BOOL : common, a, b);
-}
-
-/* The type that a literal takes from its neighbour, widened until the value fits. */
-static enum wpk_dtype adopt(const struct wpk_node *literal, enum wpk_dtype dtype)
-{
-    int64_t low, high;
-    if (wpk_dtype_is_float(dtype) || dtype == WPK_I64) {
-        return dtype;
-    }
-    wpk_dtype_integer_range(dtype, &low, &high);
-    if (literal->integer >= low && literal->integer <= high) {
-        return dtype;
-    }
-    return literal->integer >= INT32_MIN && literal->integer <= INT32_MAX ? WPK_I32 : WPK_I64;
-}
-
-enum wpk_dtype wpk_node_common_dtype(const struct wpk_program *program, enum wpk_binary op, int a,
-                                     int b)
-{
-    const struct wpk_node *x = node_at(program, a);
-    const struct wpk_node *y = node_at(program, b);
-    bool x_real = wpk_dtype_is_float(x->dtype);
-    bool y_real = wpk_dtype_is_float(y->dtype);
-    bool x_literal = x->kind == WPK_NODE_LITERAL;
-    bool y_literal = y->kind == WPK_NODE_LITERAL;
-    enum wpk_dtype dtype;
-    if (op == WPK_BINARY_AND || op == WPK_BINARY_OR) {
-        return WPK_BOOL;
-    }
-    if (x_literal != y_literal && (x_literal ? y_real || !x_real : x_real || !y_real)) {
-        dtype = x_literal ? adopt(x, y->dtype) : adopt(y, x->dtype);
-    } else if (x->dtype == y->dtype) {
-        dtype = x->dtype;
-    } else if (x_literal != y_literal && x_real != y_real) {
-        dtype = WPK_F32; /* a real literal beside an integer */
-    } else if (x_real != y_real) {
-        dtype = x_real ? x->dtype : y->dtype;
-    } else {
-        enum wpk_dtype p = wpk_dtype_wide(x->dtype);
-        enum wpk_dtype q = wpk_dtype_wide(y->dtype);
-        if (x->dtype == WPK_BOOL || y->dtype == WPK_BOOL) {
-            dtype = x->dtype == WPK_BOOL ? y->dtype : x->dtype;
-        } else {
-            dtype = wpk_dtype_size(p) >= wpk_dtype_size(q) ? p : q;
-        }
-    }
-    if (op == WPK_BINARY_POW && !wpk_dtype_is_float(dtype)) {
-        return WPK_F32;
-    }
-    return is_arithmetic(op) ? wpk_dtype_wide(dtype) : dtype;
+    return raw_binary(program, op, op >= WPK_BINARY_LT ? WPK_BOOL : common, a, b);
 }
 
 /* ---- unary, select, cast */
@@ -559,10 +526,7 @@ int wpk_node_unary(struct wpk_program *program, enum wpk_unary op, int a)
     if (op == WPK_UNARY_NEG && dtype == WPK_I64) {
         return wpk_node_binary(program, WPK_BINARY_MUL, wpk_node_int(program, -1), a);
     }
-    struct wpk_node node = blank(WPK_NODE_UNARY, dtype);
-    node.op = (int)op;
-    node.arg[0] = a;
-    return wpk_node_append(program, &node);
+    return append_operation(program, WPK_NODE_UNARY, (int)op, dtype, (int[]){a, -1, -1});
 }
 
 int wpk_node_select(struct wpk_program *program, int condition, int a, int b)
@@ -571,7 +535,7 @@ int wpk_node_select(struct wpk_program *program, int condition, int a, int b)
         return -1;
     }
     /* MIN: the arms meet like operands that keep their type */
-    enum wpk_dtype dtype = wpk_node_common_dtype(program, WPK_BINARY_MIN, a, b);
+    enum wpk_dtype dtype = common_dtype(program, WPK_BINARY_MIN, a, b);
     condition = wpk_node_cast(program, WPK_BOOL, condition);
     a = wpk_node_cast(program, dtype, a);
     b = wpk_node_cast(program, dtype, b);
@@ -581,11 +545,7 @@ int wpk_node_select(struct wpk_program *program, int condition, int a, int b)
     if (wpk_node_is_literal(program, condition)) {
         return node_at(program, condition)->integer ? a : b;
     }
-    struct wpk_node node = blank(WPK_NODE_SELECT, dtype);
-    node.arg[0] = condition;
-    node.arg[1] = a;
-    node.arg[2] = b;
-    return wpk_node_append(program, &node);
+    return append_operation(program, WPK_NODE_SELECT, 0, dtype, (int[]){condition, a, b});
 }
 
 /* Integers are cast to integers by their low bits. */
@@ -627,9 +587,7 @@ int wpk_node_cast(struct wpk_program *program, enum wpk_dtype dtype, int a)
         }
         return literal_integer(program, dtype, wrap_integer(dtype, x.integer));
     }
-    struct wpk_node node = blank(WPK_NODE_CAST, dtype);
-    node.arg[0] = a;
-    return wpk_node_append(program, &node);
+    return append_operation(program, WPK_NODE_CAST, 0, dtype, (int[]){a, -1, -1});
 }
 
 int wpk_node_remake(struct wpk_program *program, const struct wpk_node *old, const int *arg)

@@ -18,10 +18,6 @@
 /* The type in which values of `dtype` are computed: itself, or i32 or f32 for a narrow type. */
 enum wpk_dtype wpk_dtype_wide(enum wpk_dtype dtype);
 
-/* The common type of the nodes `a` and `b` as operands of `op`. */
-enum wpk_dtype wpk_node_common_dtype(const struct wpk_program *program, enum wpk_binary op, int a,
-                                     int b);
-
 /* The type in which a reduction over `dtype` accumulates by default. */
 enum wpk_dtype wpk_dtype_accumulator(enum wpk_dtype dtype);
 

@@ -237,6 +237,12 @@ int wpk_program_writer(const struct wpk_program *program, int tensor)
     return -1;
 }
 
+int wpk_program_find_stage(const struct wpk_program *program, const char *name)
+{
+    int tensor = wpk_program_find_tensor(program, name);
+    return tensor < 0 ? -1 : wpk_program_writer(program, tensor);
+}
+
 int wpk_program_output(const struct wpk_program *program)
 {
     int t = 0;

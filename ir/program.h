@@ -226,6 +226,7 @@ wpk_err wpk_program_full_error(const struct wpk_program *program);
 
 int wpk_program_find_tensor(const struct wpk_program *program, const char *name); /* -1: none */
 int wpk_program_writer(const struct wpk_program *program, int tensor);            /* stage or -1 */
+int wpk_program_find_stage(const struct wpk_program *program, const char *name);  /* its writer */
 int wpk_program_output(const struct wpk_program *program);    /* the first; every program has one */
 int64_t wpk_tensor_elements(const struct wpk_tensor *tensor); /* unpadded */
 int64_t wpk_extents_product(const int64_t *extent, int count);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "nest/check.h"
+#include "nest/nest.h"
 
 #include "ir/instruction/instruction.h"
 #include "nest/reach.h"
@@ -9,18 +9,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* One definition of an entry whose nest is checked, and its loops. */
+struct subject {
+    const struct wpk_nest *nest;
+    const struct wpk_nest_entry *entry;
+    const struct wpk_stage *stage;
+    const struct wpk_nest_loops *loops; /* NULL: none of its definitions */
+    struct wpk_diag *diag;
+};
+
+/* A size that is too large for any limit stays as it is. */
+static void multiply(int64_t *size, int64_t by)
+{
+    *size *= *size > INT32_MAX ? 1 : by;
+}
+
 /* ---- places */
 
 /* A serial loop inside an unrolled one could be compiled: its code is repeated for each iteration.
  * It is refused because compilers take too long, as are many unrolled statements. */
 
-static bool is_update(const struct wpk_nest_subject *s)
+static bool is_update(const struct subject *s)
 {
     return s->loops == &s->entry->update;
 }
 
 /* Say what is wrong, of a loop, or -1: of the stage.   errors  WPK_EINVAL, always */
-static wpk_err refuse(const struct wpk_nest_subject *s, int loop, const char *format, ...)
+static wpk_err refuse(const struct subject *s, int loop, const char *format, ...)
 {
     char what[WPK_DIAG_TEXT_MAX / 2], name[WPK_NEST_NAME_MAX] = "";
     struct wpk_position at = s->entry->at;
@@ -43,7 +58,7 @@ static wpk_err refuse(const struct wpk_nest_subject *s, int loop, const char *fo
 
 /* The extent that the step of loop `i` must divide for an exact tail: elements, or tiles outside
  * of the tile. 0: that is not known where an outer loop ends. */
-static int64_t divided_by(const struct wpk_nest_subject *s, int i, int64_t *step)
+static int64_t divided_by(const struct subject *s, int i, int64_t *step)
 {
     const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, s->loops, i);
     int64_t span = wpk_nest_covered(s->nest, s->entry, s->loops, i - 1, loop->axis);
@@ -67,7 +82,7 @@ static int64_t divided_by(const struct wpk_nest_subject *s, int i, int64_t *step
 }
 
 /* True if a loop further out is over the same axis, and loop `i` is of the register tile. */
-static bool is_cut(const struct wpk_nest_subject *s, int i)
+static bool is_cut(const struct subject *s, int i)
 {
     const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, s->loops, i);
     bool cut = false;
@@ -77,7 +92,7 @@ static bool is_cut(const struct wpk_nest_subject *s, int i)
     return cut && !wpk_nest_is_rolled(loop);
 }
 
-static wpk_err check_tail(const struct wpk_nest_subject *s, int i)
+static wpk_err check_tail(const struct subject *s, int i)
 {
     const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, s->loops, i);
     bool reduction = loop->axis >= s->stage->rank;
@@ -108,7 +123,7 @@ static wpk_err check_tail(const struct wpk_nest_subject *s, int i)
 }
 
 /* Steps along the axis of loop `i`, and where it stands in the register tile. */
-static wpk_err check_steps(const struct wpk_nest_subject *s, int i)
+static wpk_err check_steps(const struct subject *s, int i)
 {
     const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, s->loops, i);
     const struct wpk_nest_loop *inner = NULL;
@@ -139,7 +154,7 @@ static wpk_err check_steps(const struct wpk_nest_subject *s, int i)
 
 /* Below `update atomic` threads of a block may share the terms of an element: each adds up its own
  * in registers, then all of them have the total. */
-static wpk_err check_shares(const struct wpk_nest_subject *s, int i)
+static wpk_err check_shares(const struct subject *s, int i)
 {
     const struct wpk_nest_place *place = &s->entry->place;
     return s->entry->scope == WPK_SCOPE_REGISTER && place->entry >= 0 && place->loop >= 0
@@ -151,7 +166,7 @@ static wpk_err check_shares(const struct wpk_nest_subject *s, int i)
 
 /* Below `update atomic` the outermost loop may deal out the terms to blocks, whose parts are added
  * up. Each block has its part in registers, and nothing around it but loops over blocks. */
-static wpk_err check_parts(const struct wpk_nest_subject *s, int i)
+static wpk_err check_parts(const struct subject *s, int i)
 {
     const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, s->loops, i);
     const struct wpk_nest_place *place = &s->entry->place;
@@ -176,14 +191,9 @@ static wpk_err check_parts(const struct wpk_nest_subject *s, int i)
                          "that is computed in loops over blocks alone");
 }
 
-static bool is_dot(const struct wpk_nest_subject *s, int i)
-{
-    return wpk_nest_at(s->nest, s->loops, i)->binding == WPK_BIND_DOT;
-}
-
 /* The terms of an instruction are the innermost loop of a sum of its operands' products, inside
  * lanes. */
-static wpk_err check_dot(const struct wpk_nest_subject *s, int i)
+static wpk_err check_dot(const struct subject *s, int i)
 {
     const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, s->loops, i);
     const struct wpk_instruction *instruction = wpk_instruction_at(loop->instruction);
@@ -207,12 +217,13 @@ static wpk_err check_dot(const struct wpk_nest_subject *s, int i)
                         wpk_dtype_name(instruction->operand[1]), wpk_dtype_name(instruction->sum));
 }
 
-static wpk_err check_binding(const struct wpk_nest_subject *s, int i)
+static wpk_err check_binding(const struct subject *s, int i)
 {
     const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, s->loops, i);
     bool reduction = loop->axis >= s->stage->rank;
     int64_t lanes = wpk_nest_iterations(s->nest, s->entry, s->loops, i);
-    if (loop->binding == WPK_BIND_LANES && i != s->loops->count - 1 && !is_dot(s, i + 1)) {
+    if (loop->binding == WPK_BIND_LANES && i != s->loops->count - 1 &&
+        wpk_nest_at(s->nest, s->loops, i + 1)->binding != WPK_BIND_DOT) {
         return refuse(s, i, "lanes are the innermost loop, but for dot");
     }
     if (loop->binding == WPK_BIND_DOT) {
@@ -255,7 +266,7 @@ static bool is_in_blocks(const struct wpk_nest *nest, const struct wpk_nest_entr
 
 /* Blocks, then threads in them; of each first z, then y, then x, which is there if z or y is, or if
  * the threads along x share terms. Loops of one binding run as one. */
-static wpk_err check_grid(const struct wpk_nest_subject *s)
+static wpk_err check_grid(const struct subject *s)
 {
     bool placed = is_in_blocks(s->nest, s->entry), blocks = placed;
     int last = -1;
@@ -304,16 +315,16 @@ static void count_loops(const struct wpk_nest *nest, const struct wpk_nest_entry
         int64_t span = wpk_nest_covered(nest, entry, loops, i - 1, loop->axis);
         int64_t iterations = wpk_nest_iterations(nest, entry, loops, i);
         if (loop->binding == WPK_BIND_UNROLL) {
-            wpk_nest_multiply(&size->statements, iterations);
+            multiply(&size->statements, iterations);
         } else if (loop->binding == WPK_BIND_LANES) {
-            wpk_nest_multiply(&size->lanes, iterations);
+            multiply(&size->lanes, iterations);
         } else if (span % loop->step != 0 && !(loop->whole && loop->tail == WPK_TAIL_SHIFT)) {
-            wpk_nest_multiply(&size->copies, 2);
+            multiply(&size->copies, 2);
         }
     }
 }
 
-static wpk_err check_size(const struct wpk_nest_subject *s)
+static wpk_err check_size(const struct subject *s)
 {
     struct size size = {1, 1, 1};
     const struct wpk_nest_place *place = &s->entry->place;
@@ -342,7 +353,7 @@ static wpk_err check_size(const struct wpk_nest_subject *s)
 }
 
 /* From the innermost loop outwards. */
-static wpk_err check_order(const struct wpk_nest_subject *s)
+static wpk_err check_order(const struct subject *s)
 {
     int serial = -1, parallel = -1;
     for (int i = s->loops->count - 1; i >= 0; i--) {
@@ -368,7 +379,7 @@ static wpk_err check_order(const struct wpk_nest_subject *s)
 
 /* Every axis has its loops, whose steps and bindings are right, and which are not too many.
  *   errors  WPK_EINVAL */
-static wpk_err check_loops(const struct wpk_nest_subject *s)
+static wpk_err check_loops(const struct subject *s)
 {
     int axis_count = is_update(s) ? s->stage->axis_count : s->stage->rank;
     unsigned looped = 0;
@@ -430,7 +441,7 @@ static const struct wpk_nest_entry *find_outsider(const struct wpk_nest *nest, i
 }
 
 /* Iterations come one after the other where values stay. */
-static wpk_err check_slide(const struct wpk_nest_subject *s)
+static wpk_err check_slide(const struct subject *s)
 {
     const struct wpk_nest_place *place = &s->entry->place;
     if (!s->entry->slides) {
@@ -456,7 +467,7 @@ static wpk_err check_slide(const struct wpk_nest_subject *s)
 
 /* Values are on their way while loops around run one after the other, whole: every iteration is
  * known to come, and all that is computed in the loop is on its way alike. */
-static wpk_err check_depth(const struct wpk_nest_subject *s)
+static wpk_err check_depth(const struct subject *s)
 {
     const struct wpk_nest_place *place = &s->entry->place;
     bool shared = s->entry->scope == WPK_SCOPE_SHARED;
@@ -503,7 +514,7 @@ static wpk_err check_depth(const struct wpk_nest_subject *s)
                         (long long)iterations);
 }
 
-static wpk_err check_place(const struct wpk_nest_subject *s)
+static wpk_err check_place(const struct subject *s)
 {
     const struct wpk_nest_place *place = &s->entry->place;
     const struct wpk_tensor *tensor = &s->nest->program->tensors[s->stage->output];
@@ -554,7 +565,7 @@ static wpk_err check_place(const struct wpk_nest_subject *s)
 /* ---- what is computed */
 
 /* The region is found anew, in `scratch`, a copy of the nest. */
-static wpk_err check_extent(const struct wpk_nest_subject *s, struct wpk_nest *scratch)
+static wpk_err check_extent(const struct subject *s, struct wpk_nest *scratch)
 {
     int e = (int)(s->entry - s->nest->entry);
     struct wpk_nest_entry *found = &scratch->entry[e];
@@ -598,8 +609,7 @@ static int64_t past_end(const struct wpk_nest *nest, const struct wpk_nest_entry
 /* Entries on the stack may all be there at once. A sliding entry is kept for all iterations inside
  * a loop further out: the region there is found in `scratch`.
  *   total  bytes of the entries before */
-static wpk_err check_scope(const struct wpk_nest_subject *s, struct wpk_nest *scratch,
-                           int64_t *total)
+static wpk_err check_scope(const struct subject *s, struct wpk_nest *scratch, int64_t *total)
 {
     int e = (int)(s->entry - s->nest->entry);
     struct wpk_nest_entry found = *s->entry;
@@ -626,7 +636,7 @@ static wpk_err check_scope(const struct wpk_nest_subject *s, struct wpk_nest *sc
         int64_t align = s->entry->align[a] > 1 ? s->entry->align[a] : 1;
         int64_t before = found.grain[a] % align == 0 ? 0 : align - 1;
         int64_t extent = found.extent[a] + (pure > update ? pure : update) + before;
-        wpk_nest_multiply(&bytes, (extent + align - 1) / align * align);
+        multiply(&bytes, (extent + align - 1) / align * align);
     }
     *total += bytes;
     if (bytes > WPK_NEST_STACK_BYTES_MAX) {
@@ -641,7 +651,7 @@ static wpk_err check_scope(const struct wpk_nest_subject *s, struct wpk_nest *sc
                : WPK_OK;
 }
 
-static wpk_err check_entry(struct wpk_nest_subject *s, struct wpk_nest *scratch, int64_t *stack)
+static wpk_err check_entry(struct subject *s, struct wpk_nest *scratch, int64_t *stack)
 {
     const struct wpk_tensor *tensor = &s->nest->program->tensors[s->stage->output];
     bool output = tensor->role == WPK_ROLE_OUTPUT;
@@ -696,7 +706,7 @@ wpk_err wpk_nest_check(const struct wpk_nest *nest, struct wpk_diag *diag)
     int64_t stack = 0;
     for (int e = 0; e < nest->entry_count && err == WPK_OK; e++) {
         const struct wpk_nest_entry *entry = &nest->entry[e];
-        struct wpk_nest_subject subject = {.nest = nest, .entry = entry, .diag = diag};
+        struct subject subject = {.nest = nest, .entry = entry, .diag = diag};
         WPK_ASSERT(entry->kind == WPK_NEST_STAGE);
         subject.stage = wpk_nest_stage(nest, entry);
         err = check_entry(&subject, scratch, &stack);

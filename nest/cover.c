@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nest/reach.h"
 
-#include "nest/check.h"
+#include "nest/nest.h"
 
 /* The loops over one axis, as an interval [begin, end) goes through them. */
 struct cover {

@@ -41,10 +41,26 @@ static int real(const struct arithmetic *m, double value)
     return wpk_node_real(m->program, m->dtype, value);
 }
 
+/* A new operation becomes strict; the node may also be an operand that stays as it is, or a number.
+ */
+static int make_strict(struct wpk_program *program, int before, int id)
+{
+    if (id >= before && !wpk_node_is_literal(program, id)) {
+        program->nodes[id].strict = true;
+    }
+    return id;
+}
+
+/* A strict node: op(a, b) of two nodes of one type. */
+static int strict_binary(struct wpk_program *program, enum wpk_binary op, int a, int b)
+{
+    int before = program->node_count;
+    return make_strict(program, before, wpk_node_binary(program, op, a, b));
+}
+
 static int binary(const struct arithmetic *m, enum wpk_binary op, int a, int b)
 {
-    return m->strict ? wpk_expand_strict(m->program, op, a, b)
-                     : wpk_node_binary(m->program, op, a, b);
+    return m->strict ? strict_binary(m->program, op, a, b) : wpk_node_binary(m->program, op, a, b);
 }
 
 static int add(const struct arithmetic *m, int a, int b)
@@ -57,27 +73,11 @@ static int multiply(const struct arithmetic *m, int a, int b)
     return binary(m, WPK_BINARY_MUL, a, b);
 }
 
-/* A new operation becomes strict; the node may also be an operand that stays as it is, or a number.
- */
-static int make_strict(struct wpk_program *program, int before, int id)
-{
-    if (id >= before && !wpk_node_is_literal(program, id)) {
-        program->nodes[id].strict = true;
-    }
-    return id;
-}
-
 static int unary(const struct arithmetic *m, enum wpk_unary op, int a)
 {
     int before = m->program->node_count;
     int id = wpk_node_unary(m->program, op, a);
     return m->strict ? make_strict(m->program, before, id) : id;
-}
-
-int wpk_expand_strict(struct wpk_program *program, enum wpk_binary op, int a, int b)
-{
-    int before = program->node_count;
-    return make_strict(program, before, wpk_node_binary(program, op, a, b));
 }
 
 /* ---- of numbers */
@@ -157,18 +157,6 @@ static int erf_of(const struct arithmetic *m, int a)
     return limit(m, binary(m, WPK_BINARY_DIV, multiply(m, x, p), q), 1);
 }
 
-static int sigmoid_of(const struct arithmetic *m, int a)
-{
-    int e = unary(m, WPK_UNARY_EXP, unary(m, WPK_UNARY_NEG, a));
-    return binary(m, WPK_BINARY_DIV, real(m, 1), add(m, real(m, 1), e));
-}
-
-/* A strict quotient: machines estimate a fast one to 12 bits. */
-static int rsqrt_of(const struct arithmetic *m, int a)
-{
-    return binary(m, WPK_BINARY_DIV, real(m, 1), unary(m, WPK_UNARY_SQRT, a));
-}
-
 /* A function of any value, as C's.   unit  strict: a negation is */
 static int expand_function(struct wpk_program *program, enum wpk_unary op, int a, bool strict)
 {
@@ -181,10 +169,12 @@ static int expand_function(struct wpk_program *program, enum wpk_unary op, int a
         return tanh_of(&m, a);
     case WPK_UNARY_ERF:
         return erf_of(&m, a);
-    case WPK_UNARY_SIGMOID:
-        return sigmoid_of(&m, a);
-    case WPK_UNARY_RSQRT:
-        return rsqrt_of(&m, a);
+    case WPK_UNARY_SIGMOID: {
+        int e = unary(&m, WPK_UNARY_EXP, unary(&m, WPK_UNARY_NEG, a));
+        return binary(&m, WPK_BINARY_DIV, real(&m, 1), add(&m, real(&m, 1), e));
+    }
+    case WPK_UNARY_RSQRT: /* a strict quotient: machines estimate a fast one to 12 bits */
+        return binary(&m, WPK_BINARY_DIV, real(&m, 1), unary(&m, WPK_UNARY_SQRT, a));
     case WPK_UNARY_ISNAN:
         return binary(&m, WPK_BINARY_NE, a, a);
     case WPK_UNARY_ISINF:
@@ -205,7 +195,7 @@ static int keep_infinity(struct wpk_program *program, int a, int value, double i
 {
     const enum wpk_dtype from = program->nodes[a].dtype, to = program->nodes[value].dtype;
     int is_infinite =
-        wpk_expand_strict(program, WPK_BINARY_EQ, a, wpk_node_real(program, from, infinity));
+        strict_binary(program, WPK_BINARY_EQ, a, wpk_node_real(program, from, infinity));
     return wpk_node_select(program, is_infinite, wpk_node_real(program, to, infinity), value);
 }
 
@@ -233,7 +223,7 @@ static int cast_to(struct wpk_program *program, enum wpk_dtype dtype, int a, int
     enum wpk_dtype from = program->nodes[a].dtype;
     if (from != dtype && dtype == WPK_BOOL) {
         int zero = wpk_node_real(program, from, 0);
-        return may_be != 0 ? wpk_expand_strict(program, WPK_BINARY_NE, a, zero)
+        return may_be != 0 ? strict_binary(program, WPK_BINARY_NE, a, zero)
                            : wpk_node_binary(program, WPK_BINARY_NE, a, zero);
     }
     if (from == dtype || !wpk_dtype_is_float(from)) {
@@ -243,7 +233,7 @@ static int cast_to(struct wpk_program *program, enum wpk_dtype dtype, int a, int
         /* Special values are selected apart from the cast of a number. */
         int value = wpk_node_cast(program, dtype, a);
         if ((may_be & WPK_MAY_BE_NAN) != 0) {
-            int number = wpk_expand_strict(program, WPK_BINARY_EQ, a, a);
+            int number = strict_binary(program, WPK_BINARY_EQ, a, a);
             value = wpk_node_select(program, number, value, nan_of(program, dtype));
         }
         if (value >= 0 && (may_be & WPK_MAY_BE_MINUS) != 0) {
@@ -294,12 +284,6 @@ static int inside_of(struct expansion *x, const struct wpk_tensor *tensor, const
     return inside;
 }
 
-/* True if the literal keeps its value in the type. */
-static bool fits(const struct wpk_node *literal, enum wpk_dtype dtype)
-{
-    return wpk_dtype_round(dtype, wpk_node_number(literal)) == wpk_node_number(literal);
-}
-
 /* Expand a load; the value has the type that the tensor has in the expanded program. */
 static int expand_load(struct expansion *x, int id)
 {
@@ -316,7 +300,8 @@ static int expand_load(struct expansion *x, int id)
     if (element != ABSENT) {
         return element;
     }
-    bool apart = node.outside >= 0 && !fits(&x->from->nodes[node.outside], tensor->dtype);
+    double beyond = node.outside >= 0 ? wpk_node_number(&x->from->nodes[node.outside]) : 0;
+    bool apart = node.outside >= 0 && wpk_dtype_round(tensor->dtype, beyond) != beyond;
     int outside = node.outside >= 0 && !apart ? expand(x, node.outside)
                                               : wpk_node_real(x->to, tensor->dtype, 0);
     int load = outside < 0 ? -1 : wpk_node_load(x->to, node.tensor, index, outside);
@@ -332,14 +317,6 @@ static int expand_load(struct expansion *x, int id)
 }
 
 /* ---- other nodes */
-
-static int expand_unary(struct expansion *x, int id)
-{
-    const struct wpk_node node = x->from->nodes[id];
-    enum wpk_unary op = (enum wpk_unary)node.op;
-    int a = expand(x, node.arg[0]);
-    return expand_function(x->to, op, a, x->infinite.strict[id]);
-}
 
 /* A quotient or remainder of an index that stays within one multiple of the divisor, without the
  * division: Halide knows of a remainder only that it is below the divisor, and computes or reads
@@ -385,19 +362,11 @@ static int expand_binary(struct expansion *x, int id)
         return wpk_node_select(program, number, binary(&m, op, a, b), a);
     }
     if (op == WPK_BINARY_LE && x->infinite.strict[id]) { /* Halide's is !(b < a), true of a NaN */
-        return wpk_node_binary(x->to, WPK_BINARY_OR, wpk_expand_strict(x->to, WPK_BINARY_LT, a, b),
-                               wpk_expand_strict(x->to, WPK_BINARY_EQ, a, b));
+        return wpk_node_binary(x->to, WPK_BINARY_OR, strict_binary(x->to, WPK_BINARY_LT, a, b),
+                               strict_binary(x->to, WPK_BINARY_EQ, a, b));
     }
-    return x->infinite.strict[id] ? wpk_expand_strict(x->to, op, a, b)
+    return x->infinite.strict[id] ? strict_binary(x->to, op, a, b)
                                   : wpk_node_binary(x->to, op, a, b);
-}
-
-static int expand_select(struct expansion *x, int id)
-{
-    const struct wpk_node node = x->from->nodes[id];
-    int condition = expand(x, node.arg[0]);
-    int a = expand(x, node.arg[1]), b = expand(x, node.arg[2]);
-    return wpk_node_select(x->to, condition, a, b);
 }
 
 static int expand_new(struct expansion *x, int id)
@@ -411,11 +380,15 @@ static int expand_new(struct expansion *x, int id)
     case WPK_NODE_LOAD:
         return expand_load(x, id);
     case WPK_NODE_UNARY:
-        return expand_unary(x, id);
+        return expand_function(x->to, (enum wpk_unary)node.op, expand(x, node.arg[0]),
+                               x->infinite.strict[id]);
     case WPK_NODE_BINARY:
         return expand_binary(x, id);
-    case WPK_NODE_SELECT:
-        return expand_select(x, id);
+    case WPK_NODE_SELECT: {
+        int condition = expand(x, node.arg[0]);
+        int a = expand(x, node.arg[1]), b = expand(x, node.arg[2]);
+        return wpk_node_select(x->to, condition, a, b);
+    }
     case WPK_NODE_CAST: {
         int a = expand(x, node.arg[0]);
         return cast_to(x->to, node.dtype, a, x->infinite.may_be[node.arg[0]]);
@@ -463,7 +436,7 @@ static int add_terms(struct expansion *x, const struct wpk_stage *of, int a, int
 {
     if (a == of->axis_count) {
         int term = expand_value(x, of->expr, of->accumulator);
-        return x->stage->strict ? wpk_expand_strict(x->to, WPK_BINARY_ADD, sum, term)
+        return x->stage->strict ? strict_binary(x->to, WPK_BINARY_ADD, sum, term)
                                 : wpk_node_binary(x->to, WPK_BINARY_ADD, sum, term);
     }
     for (int64_t i = 0; i < of->axes[a].extent && sum >= 0; i++) {

@@ -46,9 +46,4 @@ bool wpk_program_is_strict(const struct wpk_program *program);
 }
 #endif
 
-/* Functions and casts in primitive operations. All return a node id, or -1 as in ir/program.h. */
-
-/* A strict node: op(a, b) of two nodes of one type. */
-int wpk_expand_strict(struct wpk_program *program, enum wpk_binary op, int a, int b);
-
 #endif

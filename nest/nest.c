@@ -181,14 +181,6 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return x ^ x >> 29;
 }
 
-static uint64_t mix_name(uint64_t hash, const char *name)
-{
-    for (; *name != '\0'; name++) {
-        hash = mix(hash, (uint64_t)(unsigned char)*name);
-    }
-    return hash;
-}
-
 static uint64_t mix_loops(uint64_t hash, const struct wpk_nest *nest,
                           const struct wpk_nest_loops *loops)
 {
@@ -198,8 +190,10 @@ static uint64_t mix_loops(uint64_t hash, const struct wpk_nest *nest,
         uint64_t word = (uint64_t)loop->axis << 16 | (uint64_t)loop->binding << 8 |
                         (uint64_t)loop->inside << 7 | (uint64_t)loop->tail << 1 | loop->whole;
         hash = mix(mix(hash, word), (uint64_t)loop->step);
-        if (loop->binding == WPK_BIND_DOT) {
-            hash = mix_name(hash, wpk_instruction_at(loop->instruction)->name);
+        const char *name =
+            loop->binding == WPK_BIND_DOT ? wpk_instruction_at(loop->instruction)->name : "";
+        for (; *name != '\0'; name++) {
+            hash = mix(hash, (uint64_t)(unsigned char)*name);
         }
     }
     return hash;

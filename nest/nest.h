@@ -245,6 +245,22 @@ uint64_t wpk_nest_hash(const struct wpk_nest *nest);
 /* True if the stage's reduction has few enough terms to be expanded. */
 bool wpk_nest_may_expand(const struct wpk_stage *stage);
 
+/* The validity of a nest whose entries are all stages of its program. */
+
+#define WPK_NEST_STATEMENTS_MAX 8192 /* unrolled, of one definition and the loops around it */
+#define WPK_NEST_CODE_MAX 65536      /* their elements; the statements with the copies for tails */
+#define WPK_NEST_STACK_BYTES_MAX (1 << 18) /* of all entries */
+#define WPK_NEST_LANES_MAX 1024
+#define WPK_NEST_DEPTH_MAX 32 /* loops of one definition */
+
+/* Check the invariants of this header, and that a back end can keep to the nest without computing
+ * anything else than the program: every axis has its loops, steps divide where the tail says exact,
+ * lanes are innermost, no serial loop is inside an unrolled one, nothing reads a stage outside of
+ * the loop in which it is computed, bounded extents are what is needed, and unrolled statements
+ * stay few. The error names the stage and the loop, with their position if they have one.
+ *   errors  WPK_EINVAL; WPK_ENOMEM */
+wpk_err wpk_nest_check(const struct wpk_nest *nest, struct wpk_diag *diag);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,7 +4,6 @@
 #include "nest/nest.h"
 
 #include "ir/notation/notation.h"
-#include "nest/check.h"
 #include "nest/reach.h"
 
 #include <setjmp.h>

@@ -378,14 +378,6 @@ static wpk_err parse_spaced(struct parser *p)
                : wpk_text_fail(r, 0, "expected spaced AXIS N");
 }
 
-static wpk_err parse_depth(struct parser *p)
-{
-    int64_t depth = 0;
-    wpk_err err = parse_number(p, 2, WPK_NEST_AHEAD_MAX, &depth);
-    p->entry->depth = (int)depth;
-    return err;
-}
-
 static wpk_err parse_by(struct parser *p)
 {
     static const char *const copies[] = {WPK_COPY_LIST(WPK_LIST_TEXT)};
@@ -429,8 +421,12 @@ static wpk_err parse_line(struct parser *p, enum line line)
         return parse_number(p, 1, STEP_MAX, &p->entry->row_padding);
     case LINE_SPACED:
         return parse_spaced(p);
-    case LINE_DEPTH:
-        return parse_depth(p);
+    case LINE_DEPTH: {
+        int64_t depth = 0;
+        wpk_err err = parse_number(p, 2, WPK_NEST_AHEAD_MAX, &depth);
+        p->entry->depth = (int)depth;
+        return err;
+    }
     case LINE_BY:
         return parse_by(p);
     case LINE_EXPANDED:
@@ -448,14 +444,6 @@ static wpk_err parse_line(struct parser *p, enum line line)
                : wpk_text_fail(r, 0,
                                "expected 'init', 'update' or 'update atomic', below a "
                                "reduction that is not expanded");
-}
-
-/* AXIS, or AXIS.N for the N-th loop inside the axis's outermost one. */
-static int parse_axis(const struct parser *p, int axis_count)
-{
-    const char *name = p->reader->word_count > 1 ? p->reader->word[1] : "";
-    int axis = find_axis(p->stage, name, strcspn(name, "."));
-    return axis < axis_count ? axis : -1;
 }
 
 static wpk_err parse_step(struct parser *p, struct wpk_nest_loop *loop)
@@ -512,8 +500,9 @@ static wpk_err parse_loop(struct parser *p, int binding)
     bool update = p->last == LINE_UPDATE;
     struct wpk_nest_loops *loops = update ? &p->entry->update : &p->entry->pure;
     loop.at = (struct wpk_position){r->line, wpk_text_column(r, 0)};
-    loop.axis = parse_axis(p, update ? p->stage->axis_count : p->stage->rank);
-    if (loop.axis < 0) {
+    const char *axis = r->word_count > 1 ? r->word[1] : "";
+    loop.axis = find_axis(p->stage, axis, strcspn(axis, ".")); /* AXIS.N: one inside of it */
+    if (loop.axis < 0 || loop.axis >= (update ? p->stage->axis_count : p->stage->rank)) {
         return wpk_text_fail(
             r, 1,
             "expected BINDING LOOP [step N TAIL] [whole] [inside], LOOP an axis of "

@@ -14,7 +14,7 @@
 
 #include "common/cuda_machine.h"
 #include "ir/infinite.h"
-#include "nest/check.h"
+#include "nest/nest.h"
 
 #include <string.h>
 
@@ -125,16 +125,14 @@ static unsigned find_transform(const struct wpk_program *program, const struct l
         moves.of[last][a] = 1U << a;
     }
     for (int s = last; s >= 0; s--) {
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
-        if (count > WPK_LOADS_MAX || (s < last && readers[s] != 1) ||
-            (program->tensors[program->stages[s].output].role == WPK_ROLE_OUTPUT) != (s == last)) {
+        const struct wpk_stage *stage = &program->stages[s];
+        if ((s < last && readers[s] != 1) ||
+            (program->tensors[stage->output].role == WPK_ROLE_OUTPUT) != (s == last)) {
             return 0;
         }
-        for (int i = 0; i < count; i++) {
-            const struct wpk_node *load = &program->nodes[loads[i]];
-            int writer = wpk_program_writer(program, load->tensor);
-            follow_load(program, s, load, &moves);
+        for (struct wpk_loads load = wpk_loads_of(program, stage); wpk_loads_next(&load);) {
+            int writer = wpk_program_writer(program, load.node->tensor);
+            follow_load(program, s, load.node, &moves);
             readers[writer >= 0 ? writer : s] += writer >= 0;
         }
     }

@@ -196,13 +196,6 @@ static int64_t grain_of(const struct wpk_nest *nest, const struct wpk_nest_entry
                : wpk_gcd(wpk_gcd(step, wpk_nest_at(nest, loops, tile)->step), reader->extent[axis]);
 }
 
-/* A divisor of the entry's begin; 0: it begins at 0. */
-static int64_t begin_grain(const struct wpk_nest_entry *entry, int axis)
-{
-    int64_t align = entry->align[axis] > 1 ? entry->align[axis] : 1;
-    return entry->grain[axis] % align == 0 ? entry->grain[axis] : align;
-}
-
 /* The box that `reader` covers in one iteration of the entry's place: whole tiles, even past the
  * end of an axis, for an entry that is computed for whole tiles. Where the reader itself begins is
  * not known unless it is computed before everything. */
@@ -222,7 +215,11 @@ static void cover(const struct wpk_nest *nest, const struct wpk_nest_entry *read
         }
         bool moves = box->extent[a] < stage->axes[a].extent;
         int64_t grain = grain_of(nest, reader, loops, place->loop, a, step);
-        grain = a < stage->rank ? wpk_gcd(grain, begin_grain(reader, a)) : grain;
+        if (a < stage->rank) { /* a divisor of the reader's begin; 0: it begins at 0 */
+            int64_t align = reader->align[a] > 1 ? reader->align[a] : 1;
+            bool aligned = reader->grain[a] % align == 0;
+            grain = wpk_gcd(grain, aligned ? reader->grain[a] : align);
+        }
         box->motion[a] =
             (struct motion){moves ? mix((uint64_t)a + 1, 0) : 0, moves ? grain : 0, true};
     }
@@ -273,11 +270,6 @@ static void collect(const struct wpk_nest *nest, const struct wpk_nest_entry *en
         }
         extend_by_loads(nest->program, stage, &box, least, boxes);
     }
-}
-
-static bool is_same(const struct wpk_nest_place *a, const struct wpk_nest_place *b)
-{
-    return a->entry == b->entry && a->update == b->update && a->loop == b->loop;
 }
 
 static void begin(struct wpk_nest_boxes *boxes, const struct wpk_nest_place *place)
@@ -401,8 +393,9 @@ void wpk_nest_find_region(struct wpk_nest *nest)
         return;
     }
     if (entry->bounded) {
-        if (entry->place.entry < 0 || !is_same(&nest->tile.place, &entry->place) ||
-            nest->tile.next < entry->place.entry) {
+        const struct wpk_nest_place *last = &nest->tile.place, *place = &entry->place;
+        if (place->entry < 0 || last->entry != place->entry || last->update != place->update ||
+            last->loop != place->loop || nest->tile.next < place->entry) {
             begin(&nest->tile, &entry->place);
         }
         collect(nest, entry, false, &nest->tile);

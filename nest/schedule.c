@@ -54,9 +54,3 @@ wpk_err wpk_schedule_expand(const struct wpk_schedule *schedule, struct wpk_prog
     wpk_err err = wpk_program_expand(&schedule->main, sums, out);
     return err == WPK_ENOSPC ? WPK_ERANGE : err; /* who builds it also meets full disks */
 }
-
-int wpk_schedule_find_stage(const struct wpk_program *program, const char *name)
-{
-    int tensor = wpk_program_find_tensor(program, name);
-    return tensor < 0 ? -1 : wpk_program_writer(program, tensor);
-}

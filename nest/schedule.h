@@ -62,8 +62,6 @@ wpk_err wpk_schedule_add_nest(struct wpk_schedule *schedule);
 /* Derive `main` and `prepare` from `program`.   errors  WPK_ENOMEM, WPK_ENOSPC */
 wpk_err wpk_schedule_split(struct wpk_schedule *schedule);
 
-/* The stage of `program` that writes the tensor called `name`, or -1. */
-int wpk_schedule_find_stage(const struct wpk_program *program, const char *name);
 /* True if the nest expands this stage of the main program. */
 bool wpk_schedule_expands(const struct wpk_schedule *schedule, const struct wpk_stage *stage);
 

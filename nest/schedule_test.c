@@ -2,7 +2,7 @@
 /* Schedules: text and back, and what the check of nests refuses. */
 #include "nest/schedule.h"
 
-#include "nest/check.h"
+#include "nest/nest.h"
 #include "target/codegen.h"
 
 #include <setjmp.h>

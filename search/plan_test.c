@@ -107,7 +107,8 @@ static void expect_groups(const char *text, int64_t winograd, const char *expect
     struct wpk_diag diag = {0};
     parse(text, &program);
     if (winograd > 0) {
-        assert_int_equal(wpk_derive_winograd(&program, wpk_contraction_find(&program), winograd),
+        assert_int_equal(wpk_derive_winograd(&program, wpk_contraction_find(&program),
+                                             (const int64_t[]){winograd, winograd}),
                          WPK_OK);
         assert_int_equal(wpk_derive_halo(&program, NULL), WPK_OK);
     }
@@ -226,7 +227,9 @@ static void test_regions(void **state)
     struct wpk_plan plan;
     int64_t region[WPK_MEMBERS_MAX][WPK_AXES_MAX];
     parse(CONV, &program);
-    assert_int_equal(wpk_derive_winograd(&program, wpk_contraction_find(&program), 4), WPK_OK);
+    assert_int_equal(
+        wpk_derive_winograd(&program, wpk_contraction_find(&program), (const int64_t[]){4, 4}),
+        WPK_OK);
     assert_int_equal(wpk_derive_halo(&program, NULL), WPK_OK);
     assert_int_equal(wpk_plan_normalize(&program, &machine), WPK_OK);
     assert_int_equal(wpk_plan_derive(&program, &plan), WPK_OK);

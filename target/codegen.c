@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "target/codegen.h"
 
-#include "nest/check.h"
+#include "nest/nest.h"
 #include "target/c/compiler.h"
 #include "target/c/print.h"
 #include "target/gpu/build.h"

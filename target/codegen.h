@@ -45,7 +45,7 @@ wpk_err wpk_codegen_provider(const struct wpk_codegen *codegen, char out[WPK_BAC
 wpk_err wpk_codegen_version(const struct wpk_codegen *codegen, char out[WPK_CODEGEN_VERSION_MAX],
                             struct wpk_diag *diag);
 
-/* Check the nest (nest/check.h), and that the schedule's back end accepts it, before anything is
+/* Check the nest (nest/nest.h), and that the schedule's back end accepts it, before anything is
  * compiled.
  *   errors  WPK_EINVAL with the stage and loop at fault; WPK_ENOMEM */
 wpk_err wpk_codegen_check(const struct wpk_schedule *schedule, struct wpk_diag *diag);

@@ -39,7 +39,7 @@ static wpk_err rewrite(struct lowering *l)
     for (int e = l->nest->entry_count - 1; e > 0 && err == WPK_OK; e--) {
         const struct wpk_nest_entry *total = &l->nest->entry[e - 1];
         if (l->nest->entry[e].kind == WPK_NEST_PART) {
-            int stage = wpk_schedule_find_stage(program, l->name[e - 1]);
+            int stage = wpk_program_find_stage(program, l->name[e - 1]);
             err = wpk_derive_block_reduction(program, stage, total->blocked, total->block,
                                              l->name[e]);
         }
@@ -111,7 +111,7 @@ static void take_entry(const struct lowering *l, int e, int stage, struct wpk_ne
     }
     if (place->entry >= 0 && !entry->inlined) {
         int reader = nest->program->stage_count - 1 -
-                     wpk_schedule_find_stage(nest->program, l->name[place->entry]);
+                     wpk_program_find_stage(nest->program, l->name[place->entry]);
         taken->place = *place;
         taken->place.entry = reader;
         if (place->loop < 0) { /* before the reader's loops: where the reader is */
@@ -137,7 +137,7 @@ static wpk_err take_nest(struct lowering *l)
     }
     for (int s = main->stage_count - 1; s >= 0; s--) {
         int e = 0;
-        while (wpk_schedule_find_stage(main, l->name[e]) != s) {
+        while (wpk_program_find_stage(main, l->name[e]) != s) {
             e++;
             WPK_ASSERT(e < l->nest->entry_count);
         }

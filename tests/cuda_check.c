@@ -4,7 +4,7 @@
 #include "common/cubin.h"
 #include "ir/notation/notation.h"
 #include "ir/reference/reference.h"
-#include "nest/check.h"
+#include "nest/nest.h"
 #include "target/codegen.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nests written by hand whose threads share the terms of an element, or have tiles in pieces. */
-#include "nest/check.h"
+#include "nest/nest.h"
 #include "tests/cuda_check.h"
 
 #include <setjmp.h>

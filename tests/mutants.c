@@ -166,7 +166,7 @@ static bool mutate(struct wpk_program *program, struct wpk_rng *rng)
     case 0:
         return mutate_reduction(stage, rng);
     case 1:
-        stage->expr = wpk_rewrite_expr(program, stage->expr, NULL, shift_load, &shift);
+        stage->expr = wpk_rewrite_expr(program, stage->expr, NULL, -1, shift_load, &shift);
         return stage->expr >= 0;
     default:
         wpk_node_walk(program, stage->expr, false, collect, &nodes);

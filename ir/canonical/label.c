@@ -51,15 +51,10 @@ static bool commutes(int op)
     return commutative[op];
 }
 
-static bool associates(int op)
-{
-    return commutes(op) && op != WPK_BINARY_EQ && op != WPK_BINARY_NE;
-}
-
 static bool same_chain(const struct wpk_node *a, const struct wpk_node *b)
 {
-    return b->kind == WPK_NODE_BINARY && associates(a->op) && a->op == b->op &&
-           a->dtype == b->dtype;
+    bool associates = commutes(a->op) && a->op != WPK_BINARY_EQ && a->op != WPK_BINARY_NE;
+    return b->kind == WPK_NODE_BINARY && associates && a->op == b->op && a->dtype == b->dtype;
 }
 
 void wpk_labels_walk_chain(const struct wpk_labels *labels, int node, wpk_chain_visit visit,

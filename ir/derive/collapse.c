@@ -290,7 +290,7 @@ static bool collapse_stage(struct collapse *c, int id)
     for (int a = 0; a < stage->axis_count; a++) {
         map[a] = wpk_node_axis(c->program, axis >= 0 && a > axis ? a - 1 : a);
     }
-    stage->expr = wpk_rewrite_expr(c->program, stage->expr, map, load_collapsed, c);
+    stage->expr = wpk_rewrite_expr(c->program, stage->expr, map, -1, load_collapsed, c);
     if (axis >= 0) {
         struct wpk_axis *one = &stage->axes[axis];
         char name[WPK_NAME_MAX];
@@ -379,7 +379,7 @@ static wpk_err drop_unit_reductions(struct wpk_program *program)
             }
         }
         stage->axis_count = kept;
-        stage->expr = wpk_rewrite_expr(program, stage->expr, map, NULL, NULL);
+        stage->expr = wpk_rewrite_expr(program, stage->expr, map, -1, NULL, NULL);
         if (stage->expr < 0) {
             return WPK_ENOSPC;
         }

@@ -22,18 +22,16 @@
 
 /* Apply minimal filtering F(m, r) along every correlated pair of axes of the stage: an output
  * axis y and a reduction axis s of extent r > 1 that meet in one index as y + s + constant and
- * nowhere else. One pair gives the 1-D form, two the nested 2-D form; each pair has its own r.
+ * nowhere else. One pair gives the 1-D form, two the nested 2-D form; each pair has its own r, and
+ * m, in the order of their output axes.
  *
+ *   shape   m [WPK_WINOGRAD_PAIRS_MAX]
  *   source  Winograd 1980 through Lavin & Gray 2016; matrices by Toom-Cook at the points
  *           of winograd_points.c
- *   errors  WPK_EUNSUPPORTED no such pair, more than two, or too many points for the type
+ *   errors  WPK_EUNSUPPORTED no such pair, more than two, one whose numbers differ, or too many
+ *           points for the type
  */
-wpk_err wpk_derive_winograd(struct wpk_program *program, int stage, int64_t m);
-
-/* The same with an m for each pair, in the order of their output axes.
- *   shape   m [WPK_WINOGRAD_PAIRS_MAX]
- *   errors  WPK_EUNSUPPORTED also where there is one pair and the numbers differ */
-wpk_err wpk_derive_winograd_per_axis(struct wpk_program *program, int stage, const int64_t *m);
+wpk_err wpk_derive_winograd(struct wpk_program *program, int stage, const int64_t *m);
 
 /* Fill the matrices of F(m, r): y = at [m][n] ((g [n][r] w) * (bt [n][n] x)), n = m + r - 1.
  *   errors  WPK_ERANGE n exceeds WPK_WINOGRAD_POINTS_MAX */
@@ -179,5 +177,26 @@ bool wpk_pack_reads_border(const struct wpk_program *program, int tensor);
 /* True if some load reads another value than 0 outside the tensor. It would read the filling of a
  * block that does not divide in its stead. */
 bool wpk_pack_reads_outside(const struct wpk_program *program, int tensor);
+
+/* ---- programs with one fault in one stage, which verification must detect */
+
+/* suffix, text, what the stage computes instead */
+#define WPK_FAULT_LIST(X)                                                                          \
+    X(FIRST, "first term dropped") /* of its reduction */                                          \
+    X(LAST, "last term dropped")                                                                   \
+    X(NEIGHBOUR, "neighbour's value") /* the element one further along an axis */                  \
+    X(IDENTITY, "identity")           /* the first term alone, or its first operand as it is */
+
+#define WPK_FAULT_ENUM(name, text) WPK_FAULT_##name,
+enum wpk_fault { WPK_FAULT_LIST(WPK_FAULT_ENUM) WPK_FAULT_COUNT };
+
+const char *wpk_fault_name(enum wpk_fault fault);
+
+/* Copy `program` with `fault` in one stage. A neighbour's value is that along output axis `axis`;
+ * the other faults exist for axis 0 only.
+ *   owns    caller calls wpk_program_fini
+ *   errors  WPK_ENOENT the stage cannot have this fault; WPK_ENOMEM, WPK_ENOSPC */
+wpk_err wpk_fault_make(const struct wpk_program *program, int stage, enum wpk_fault fault, int axis,
+                       struct wpk_program *out);
 
 #endif

@@ -137,7 +137,7 @@ static int draw_contraction(struct derivation *d)
 static wpk_err derive_winograd(struct derivation *d)
 {
     int stage = draw_contraction(d);
-    return stage < 0 ? WPK_EUNSUPPORTED : wpk_derive_winograd_per_axis(d->program, stage, d->m);
+    return stage < 0 ? WPK_EUNSUPPORTED : wpk_derive_winograd(d->program, stage, d->m);
 }
 
 /* As the variants of a space do it: another order, Winograd, then copies at the boundary. */
@@ -180,7 +180,7 @@ static wpk_err filter_phases(struct derivation *d, bool dilated)
                           : wpk_derive_phases(d->program, stage, m);
     if (err == WPK_OK) {
         stage = wpk_program_writer(d->program, wpk_program_find_tensor(d->program, name));
-        err = wpk_derive_winograd_per_axis(d->program, stage, m);
+        err = wpk_derive_winograd(d->program, stage, m);
     }
     return err == WPK_OK ? wpk_derive_halo(d->program, NULL) : err;
 }

@@ -134,9 +134,6 @@ static int load_phase(struct wpk_program *program, const struct wpk_node *load, 
     const struct use *use = user;
     const struct dilated *d = use->d;
     int moved[WPK_RANK_MAX] = {0};
-    if (load->tensor != d->data.tensor) {
-        return wpk_node_load(program, load->tensor, index, load->outside);
-    }
     for (int i = 0; i < program->tensors[load->tensor].rank; i++) {
         moved[d->pair_count + i] = index[i];
     }
@@ -178,7 +175,7 @@ static int add_windows(const struct dilated *d, char *name)
     struct use use = {.d = d, .map = map};
     stage->reduction = d->old.reduction;
     stage->accumulator = d->old.accumulator;
-    stage->expr = wpk_rewrite_expr(program, d->old.expr, map, load_phase, &use);
+    stage->expr = wpk_rewrite_expr(program, d->old.expr, map, d->data.tensor, load_phase, &use);
     return stage->expr < 0 ? -1 : stage->output;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ir/derive/fault.h"
+#include "ir/derive/derive.h"
 
 #include "ir/derive/rewrite.h"
 #include "ir/node.h"
@@ -54,12 +54,6 @@ static bool has_terms(const struct wpk_stage *stage)
     return false;
 }
 
-static int keep_first(struct wpk_program *program, const struct wpk_stage *stage)
-{
-    return wpk_node_select(program, is_term(program, stage, false), stage->expr,
-                           neutral_of(program, stage));
-}
-
 static int pass_operand(struct wpk_program *program, const struct wpk_stage *stage)
 {
     int loads[WPK_LOADS_MAX];
@@ -67,13 +61,6 @@ static int pass_operand(struct wpk_program *program, const struct wpk_stage *sta
     bool bare = program->nodes[stage->expr].kind == WPK_NODE_LOAD;
     return count == 0 || bare ? -1
                               : wpk_node_cast(program, program->nodes[stage->expr].dtype, loads[0]);
-}
-
-static int keep_load(struct wpk_program *program, const struct wpk_node *load, const int *index,
-                     void *user)
-{
-    (void)user;
-    return wpk_rewrite_keep(program, load, index);
 }
 
 static int shift_axis(struct wpk_program *program, const struct wpk_stage *stage, int axis)
@@ -84,7 +71,7 @@ static int shift_axis(struct wpk_program *program, const struct wpk_stage *stage
     }
     map[axis] = wpk_index_mod(program, wpk_index_add_constant(program, map[axis], 1),
                               stage->axes[axis].extent);
-    return wpk_rewrite_expr(program, stage->expr, map, keep_load, NULL);
+    return wpk_rewrite_expr(program, stage->expr, map, -1, NULL, NULL);
 }
 
 static bool can_have(const struct wpk_program *program, const struct wpk_stage *stage,
@@ -126,8 +113,10 @@ wpk_err wpk_fault_make(const struct wpk_program *program, int index, enum wpk_fa
         expr = wpk_node_select(&faulty, is_term(&faulty, stage, last), neutral_of(&faulty, stage),
                                stage->expr);
     } else {
-        expr = stage->reduction != WPK_REDUCE_NONE ? keep_first(&faulty, stage)
-                                                   : pass_operand(&faulty, stage);
+        expr = stage->reduction == WPK_REDUCE_NONE
+                   ? pass_operand(&faulty, stage)
+                   : wpk_node_select(&faulty, is_term(&faulty, stage, false), stage->expr,
+                                     neutral_of(&faulty, stage));
     }
     if (expr < 0) {
         err = faulty.full ? wpk_program_full_error(&faulty) : WPK_ENOENT;

@@ -9,7 +9,6 @@
 #include <string.h>
 
 struct gather {
-    int load_tensor;
     int load_index[WPK_RANK_MAX];
     int outside;
     int rank;         /* of the loaded tensor */
@@ -21,7 +20,7 @@ static int load_gathered(struct wpk_program *program, const struct wpk_node *loa
                          void *user)
 {
     struct gather *g = user;
-    bool same = load->tensor == g->load_tensor && load->outside == g->outside &&
+    bool same = load->outside == g->outside &&
                 memcmp(load->index, g->load_index, sizeof(int) * (size_t)g->rank) == 0;
     return same ? wpk_node_load(program, g->gathered, g->index, -1)
                 : wpk_rewrite_keep(program, load, index);
@@ -31,13 +30,13 @@ static int load_gathered(struct wpk_program *program, const struct wpk_node *loa
 static int replace_load(struct wpk_program *program, int id, const struct wpk_node *load,
                         const int *index, int tensor)
 {
-    struct gather gather = {.load_tensor = load->tensor,
-                            .outside = load->outside,
+    struct gather gather = {.outside = load->outside,
                             .rank = program->tensors[load->tensor].rank,
                             .index = index,
                             .gathered = tensor};
     memcpy(gather.load_index, load->index, sizeof(gather.load_index));
-    return wpk_rewrite_expr(program, program->stages[id].expr, NULL, load_gathered, &gather);
+    return wpk_rewrite_expr(program, program->stages[id].expr, NULL, load->tensor, load_gathered,
+                            &gather);
 }
 
 /* The axes that the load depends on: in the order of the tensor's dimensions if each is at an axis
@@ -98,7 +97,7 @@ wpk_err wpk_derive_gather(struct wpk_program *program, int id, int node, int las
     if (stage < 0) {
         return WPK_ENOSPC;
     }
-    program->stages[stage].expr = wpk_rewrite_expr(program, node, map, NULL, NULL);
+    program->stages[stage].expr = wpk_rewrite_expr(program, node, map, -1, NULL, NULL);
     program->stages[id].expr =
         replace_load(program, id, &load, index, program->stages[stage].output);
     if (program->stages[id].expr < 0 || program->stages[stage].expr < 0) {

@@ -5,11 +5,6 @@
 #include <string.h>
 
 /* A stage that is being put into the one that reads it. */
-struct inlining {
-    int tensor;
-    int expr;
-};
-
 /* The load reads the stage's own element, as output axes of the reader in order. */
 static bool is_own_element(const struct wpk_program *program, const struct wpk_stage *reader,
                            const struct wpk_node *load)
@@ -27,10 +22,12 @@ static bool is_own_element(const struct wpk_program *program, const struct wpk_s
 static int replace(struct wpk_program *program, const struct wpk_node *load, const int *index,
                    void *user)
 {
-    const struct inlining *inlining = user;
+    const int *expr = user;
 
-    return load->tensor == inlining->tensor ? inlining->expr
-                                            : wpk_rewrite_keep(program, load, index);
+    (void)program;
+    (void)load;
+    (void)index;
+    return *expr;
 }
 
 /* ---- stages that only move elements */
@@ -42,40 +39,14 @@ static bool is_movement(const struct wpk_program *program, const struct wpk_stag
     return stage->reduction == WPK_REDUCE_NONE && load->kind == WPK_NODE_LOAD && load->outside < 0;
 }
 
-/* The place of each dimension of what is loaded among the axes of the stage, if the load reads all
- * elements, each once, over the stage's axes in some order. */
-static bool find_order(const struct wpk_program *program, const struct wpk_stage *stage,
-                       const struct wpk_node *load, int *place)
-{
-    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
-    bool used[WPK_AXES_MAX] = {false};
-
-    if (load->outside >= 0 || tensor->rank != stage->rank) {
-        return false;
-    }
-    for (int d = 0; d < stage->rank; d++) {
-        place[d] = wpk_index_axis(program, load->index[d]);
-        if (place[d] < 0 || place[d] >= stage->rank || used[place[d]] ||
-            stage->axes[place[d]].extent != tensor->extent[d]) {
-            return false;
-        }
-        used[place[d]] = true;
-    }
-    return true;
-}
-
-struct moving {
-    int tensor;
-    int expr; /* the load that the movement is */
-};
-
 /* True if the movement is an order of axes: each dimension of what it reads is another axis, and as
  * long. An index outside of the one tensor is then outside of the other. */
 static bool is_order(const struct wpk_program *program, const struct wpk_stage *stage)
 {
     int place[WPK_AXES_MAX];
 
-    return find_order(program, stage, &program->nodes[stage->expr], place);
+    return program->nodes[stage->expr].outside < 0 &&
+           wpk_rewrite_order(program, stage, &program->nodes[stage->expr], place);
 }
 
 /* True if the movement only puts zeros around all that it reads. */
@@ -101,16 +72,13 @@ static bool is_padding(const struct wpk_program *program, const struct wpk_stage
 static int move(struct wpk_program *program, const struct wpk_node *load, const int *index,
                 void *user)
 {
-    const struct moving *moving = user;
+    const int *expr = user; /* the load that the movement is */
     int map[WPK_AXES_MAX] = {0};
 
-    if (load->tensor != moving->tensor) {
-        return wpk_rewrite_keep(program, load, index);
-    }
     for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
         map[d] = index[d];
     }
-    int moved = wpk_rewrite_expr(program, moving->expr, map, NULL, NULL);
+    int moved = wpk_rewrite_expr(program, *expr, map, -1, NULL, NULL);
     if (moved < 0 || load->outside < 0) {
         return moved;
     }
@@ -142,8 +110,8 @@ static bool move_one(struct wpk_program *program, wpk_err *err)
               (is_padding(program, stage) && stays_within(program, stage->output, true)))) {
             continue;
         }
-        struct moving moving = {.tensor = stage->output, .expr = stage->expr};
-        *err = wpk_rewrite_all(program, s, move, &moving);
+        int expr = stage->expr;
+        *err = wpk_rewrite_all(program, s, stage->output, move, &expr);
         if (*err == WPK_OK) {
             *err = wpk_program_tidy(program);
         }
@@ -157,12 +125,10 @@ static bool move_one(struct wpk_program *program, wpk_err *err)
 static int read_own(struct wpk_program *program, const struct wpk_node *load, const int *index,
                     void *user)
 {
-    const struct inlining *inlining = user;
     int own[WPK_RANK_MAX] = {0};
 
-    if (load->tensor != inlining->tensor) {
-        return wpk_rewrite_keep(program, load, index);
-    }
+    (void)index;
+    (void)user;
     for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
         own[d] = wpk_node_axis(program, d);
     }
@@ -175,7 +141,6 @@ static wpk_err reorder(struct wpk_program *program, int tensor, int reader, cons
     struct wpk_stage *stage = &program->stages[wpk_program_writer(program, tensor)];
     const struct wpk_stage old = *stage;
     const struct wpk_tensor was = program->tensors[tensor];
-    struct inlining inlining = {.tensor = tensor};
     int map[WPK_AXES_MAX] = {0};
 
     for (int a = 0; a < old.axis_count; a++) {
@@ -186,9 +151,9 @@ static wpk_err reorder(struct wpk_program *program, int tensor, int reader, cons
     for (int d = 0; d < was.rank; d++) {
         program->tensors[tensor].extent[place[d]] = was.extent[d];
     }
-    stage->expr = wpk_rewrite_expr(program, old.expr, map, NULL, NULL);
+    stage->expr = wpk_rewrite_expr(program, old.expr, map, -1, NULL, NULL);
     program->stages[reader].expr =
-        wpk_rewrite_expr(program, program->stages[reader].expr, NULL, read_own, &inlining);
+        wpk_rewrite_expr(program, program->stages[reader].expr, NULL, tensor, read_own, NULL);
     return stage->expr >= 0 && program->stages[reader].expr >= 0 ? WPK_OK
                                                                  : wpk_program_full_error(program);
 }
@@ -219,8 +184,8 @@ static bool reorder_one(struct wpk_program *program, wpk_err *err)
         bool is_copied = reader >= 0 && program->stages[reader].expr == load &&
                          program->stages[reader].reduction == WPK_REDUCE_NONE;
         bool in_order = true;
-        if (reader < 0 ||
-            !find_order(program, &program->stages[reader], &program->nodes[load], place)) {
+        if (reader < 0 || program->nodes[load].outside >= 0 ||
+            !wpk_rewrite_order(program, &program->stages[reader], &program->nodes[load], place)) {
             continue;
         }
         for (int d = 0; d < program->tensors[t].rank; d++) {
@@ -256,9 +221,9 @@ static bool inline_one(struct wpk_program *program, wpk_err *err)
             !is_own_element(program, &program->stages[reader], &program->nodes[load])) {
             continue;
         }
-        struct inlining inlining = {.tensor = stage->output, .expr = stage->expr};
-        int expr =
-            wpk_rewrite_expr(program, program->stages[reader].expr, NULL, replace, &inlining);
+        int value = stage->expr;
+        int expr = wpk_rewrite_expr(program, program->stages[reader].expr, NULL, stage->output,
+                                    replace, &value);
         program->stages[reader].expr = expr;
         *err = expr >= 0 ? wpk_program_tidy(program) : wpk_program_full_error(program);
         return true;

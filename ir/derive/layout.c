@@ -53,7 +53,7 @@ static wpk_err permute_stage(struct wpk_program *program, int id, struct permuta
             axis_map[permutation->order[d]] = wpk_node_axis(program, d);
         }
     }
-    int expr = wpk_rewrite_expr(program, old.expr, axis_map, permute_load, permutation);
+    int expr = wpk_rewrite_expr(program, old.expr, axis_map, -1, permute_load, permutation);
     if (expr < 0) {
         return WPK_ENOSPC;
     }
@@ -88,43 +88,26 @@ wpk_err wpk_derive_permute(struct wpk_program *program, const int *order, int ra
     return wpk_program_tidy(program);
 }
 
-/* The order in which a load runs through its tensor: dimension order[d] of it is the stage's output
- * axis d. False: it reads otherwise than each element once. */
-static bool find_order(const struct wpk_program *program, const struct wpk_stage *stage,
-                       const struct wpk_node *load, int *order)
-{
-    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
-    bool seen[WPK_RANK_MAX] = {false};
-
-    if (tensor->rank != stage->rank || stage->axis_count != stage->rank) {
-        return false;
-    }
-    for (int d = 0; d < tensor->rank; d++) {
-        int axis = wpk_index_axis(program, load->index[d]);
-        if (axis < 0 || seen[axis] || stage->axes[axis].extent != tensor->extent[d]) {
-            return false;
-        }
-        seen[axis] = true;
-        order[axis] = d;
-    }
-    return true;
-}
-
 /* The order that all loads of an intermediate have in common, if it is not its own. */
 static bool find_reading_order(const struct wpk_program *program, int tensor, int *order)
 {
     bool found = false;
 
     for (struct wpk_loads load = wpk_loads_in(program); wpk_loads_next(&load);) {
-        int one[WPK_RANK_MAX];
+        int place[WPK_AXES_MAX];
         if (load.node->tensor != tensor) {
             continue;
         }
-        if (!find_order(program, load.stage, load.node, one) ||
-            (found && memcmp(one, order, (size_t)load.stage->rank * sizeof(*one)) != 0)) {
+        if (load.stage->axis_count != load.stage->rank ||
+            !wpk_rewrite_order(program, load.stage, load.node, place)) {
             return false;
         }
-        memcpy(order, one, (size_t)load.stage->rank * sizeof(*one));
+        for (int d = 0; d < load.stage->rank; d++) { /* dimension order[a] is output axis a */
+            if (found && order[place[d]] != d) {
+                return false;
+            }
+            order[place[d]] = d;
+        }
         found = true;
     }
     for (int d = 0; found && d < program->tensors[tensor].rank; d++) {
@@ -225,9 +208,6 @@ static int redirect_load(struct wpk_program *program, const struct wpk_node *loa
 {
     const struct redirect *redirect = user;
     int shifted[WPK_RANK_MAX] = {0};
-    if (load->tensor != redirect->from) {
-        return wpk_rewrite_keep(program, load, index);
-    }
     for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
         shifted[d] = wpk_index_add_constant(program, index[d], redirect->shift[d]);
         if (shifted[d] < 0) {
@@ -255,7 +235,7 @@ wpk_err wpk_derive_halo(struct wpk_program *program, const int *bare)
             tensor->pad_after[d] = reach.high[d] - (tensor->extent[d] - 1);
         }
         struct redirect redirect = {.from = t, .to = t, .bare = without};
-        wpk_err err = wpk_rewrite_all(program, -1, redirect_load, &redirect);
+        wpk_err err = wpk_rewrite_all(program, -1, redirect.from, redirect_load, &redirect);
         if (err != WPK_OK) {
             return err;
         }
@@ -311,7 +291,7 @@ static wpk_err copy_before_loads(struct wpk_program *program, int tensor, const 
     if (staged < 0) {
         return WPK_ENOSPC;
     }
-    wpk_err err = wpk_rewrite_all(program, -1, redirect_load, &redirect);
+    wpk_err err = wpk_rewrite_all(program, -1, redirect.from, redirect_load, &redirect);
     if (err != WPK_OK) {
         return err;
     }

@@ -235,6 +235,6 @@ wpk_err wpk_derive_phases(struct wpk_program *program, int id, const int64_t *ti
     for (int p = 0; p < ph.pair_count; p++) {
         stage->axes[ph.pair[p].reduction_axis].extent = ph.pair[p].taps;
     }
-    stage->expr = wpk_rewrite_expr(program, ph.old.expr, NULL, load_phases, &use);
+    stage->expr = wpk_rewrite_expr(program, ph.old.expr, NULL, -1, load_phases, &use);
     return stage->expr < 0 ? WPK_ENOSPC : wpk_program_tidy(program);
 }

@@ -91,9 +91,6 @@ static int load_residue(struct wpk_program *program, const struct wpk_node *load
 {
     const struct residues *r = user;
     int moved[WPK_RANK_MAX] = {0};
-    if (load->tensor != r->data.tensor) {
-        return wpk_rewrite_keep(program, load, index);
-    }
     int last = program->tensors[load->tensor].rank - 1;
     for (int d = 0; d < last; d++) {
         moved[d] = wpk_index_add_constant(program, index[d], -r->low[d]);
@@ -117,6 +114,6 @@ wpk_err wpk_derive_residues(struct wpk_program *program, int id)
         return WPK_ENOSPC;
     }
     struct wpk_stage *stage = &program->stages[id];
-    stage->expr = wpk_rewrite_expr(program, old.expr, NULL, load_residue, &r);
+    stage->expr = wpk_rewrite_expr(program, old.expr, NULL, r.data.tensor, load_residue, &r);
     return stage->expr < 0 ? WPK_ENOSPC : wpk_program_tidy(program);
 }

@@ -13,20 +13,21 @@ int wpk_rewrite_keep(struct wpk_program *program, const struct wpk_node *load, c
 }
 
 static int rewrite_load(struct wpk_program *program, const struct wpk_node *load,
-                        const int *axis_map, wpk_load_rewrite rewrite, void *user)
+                        const int *axis_map, int tensor, wpk_load_rewrite rewrite, void *user)
 {
     int index[WPK_RANK_MAX] = {0};
     for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
-        index[d] = wpk_rewrite_expr(program, load->index[d], axis_map, rewrite, user);
+        index[d] = wpk_rewrite_expr(program, load->index[d], axis_map, tensor, rewrite, user);
         if (index[d] < 0) {
             return -1;
         }
     }
-    return rewrite == NULL ? wpk_rewrite_keep(program, load, index)
-                           : rewrite(program, load, index, user);
+    return rewrite == NULL || (tensor >= 0 && load->tensor != tensor)
+               ? wpk_rewrite_keep(program, load, index)
+               : rewrite(program, load, index, user);
 }
 
-int wpk_rewrite_expr(struct wpk_program *program, int node, const int *axis_map,
+int wpk_rewrite_expr(struct wpk_program *program, int node, const int *axis_map, int tensor,
                      wpk_load_rewrite rewrite, void *user)
 {
     if (node < 0) {
@@ -41,10 +42,10 @@ int wpk_rewrite_expr(struct wpk_program *program, int node, const int *axis_map,
         return node;
     }
     if (old.kind == WPK_NODE_LOAD) {
-        return rewrite_load(program, &old, axis_map, rewrite, user);
+        return rewrite_load(program, &old, axis_map, tensor, rewrite, user);
     }
     for (int i = 0; i < 3 && old.arg[i] >= 0; i++) {
-        arg[i] = wpk_rewrite_expr(program, old.arg[i], axis_map, rewrite, user);
+        arg[i] = wpk_rewrite_expr(program, old.arg[i], axis_map, tensor, rewrite, user);
         if (arg[i] < 0) {
             return -1;
         }
@@ -52,14 +53,14 @@ int wpk_rewrite_expr(struct wpk_program *program, int node, const int *axis_map,
     return wpk_node_remake(program, &old, arg);
 }
 
-wpk_err wpk_rewrite_all(struct wpk_program *program, int except, wpk_load_rewrite rewrite,
-                        void *user)
+wpk_err wpk_rewrite_all(struct wpk_program *program, int except, int tensor,
+                        wpk_load_rewrite rewrite, void *user)
 {
     for (int s = 0; s < program->stage_count; s++) {
         if (s == except) {
             continue;
         }
-        int expr = wpk_rewrite_expr(program, program->stages[s].expr, NULL, rewrite, user);
+        int expr = wpk_rewrite_expr(program, program->stages[s].expr, NULL, tensor, rewrite, user);
         if (expr < 0) {
             return WPK_ENOSPC;
         }
@@ -240,4 +241,24 @@ bool wpk_tensor_has_border(const struct wpk_tensor *tensor)
         }
     }
     return false;
+}
+
+bool wpk_rewrite_order(const struct wpk_program *program, const struct wpk_stage *stage,
+                       const struct wpk_node *load, int *place)
+{
+    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+    bool used[WPK_AXES_MAX] = {false};
+
+    if (tensor->rank != stage->rank) {
+        return false;
+    }
+    for (int d = 0; d < stage->rank; d++) {
+        place[d] = wpk_index_axis(program, load->index[d]);
+        if (place[d] < 0 || place[d] >= stage->rank || used[place[d]] ||
+            stage->axes[place[d]].extent != tensor->extent[d]) {
+            return false;
+        }
+        used[place[d]] = true;
+    }
+    return true;
 }

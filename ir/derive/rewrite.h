@@ -10,20 +10,21 @@
 typedef int (*wpk_load_rewrite)(struct wpk_program *program, const struct wpk_node *load,
                                 const int *index, void *user);
 
-/* Rebuild an expression with axes replaced by nodes, and loads by the nodes that `rewrite` returns.
+/* Rebuild an expression with axes replaced by nodes, and loads of `tensor` (-1: of any) by the
+ * nodes that `rewrite` returns (NULL: none).
  *
  *   shape   axis_map [WPK_AXES_MAX] node ids, or NULL: axes stay
  *   errors  -1 when a limit is reached
  */
-int wpk_rewrite_expr(struct wpk_program *program, int node, const int *axis_map,
+int wpk_rewrite_expr(struct wpk_program *program, int node, const int *axis_map, int tensor,
                      wpk_load_rewrite rewrite, void *user);
 
 /* Keep the load with its new indices, as a rewrite does with loads that it does not replace. */
 int wpk_rewrite_keep(struct wpk_program *program, const struct wpk_node *load, const int *index);
 
-/* Rewrite the loads of every stage but `except` (-1: none).   errors  WPK_ENOSPC */
-wpk_err wpk_rewrite_all(struct wpk_program *program, int except, wpk_load_rewrite rewrite,
-                        void *user);
+/* Rewrite the loads of a tensor in every stage but `except` (-1: none).   errors  WPK_ENOSPC */
+wpk_err wpk_rewrite_all(struct wpk_program *program, int except, int tensor,
+                        wpk_load_rewrite rewrite, void *user);
 
 /* Put the stages in topological order, changing their order no more than needed. Then drop stages
  * and tensors that no output needs, and unused nodes. Ids change.
@@ -48,6 +49,11 @@ int wpk_index_add_constant(struct wpk_program *program, int a, int64_t constant)
 int wpk_index_scale(struct wpk_program *program, int a, int64_t factor);
 int wpk_index_div(struct wpk_program *program, int a, int64_t divisor);
 int wpk_index_mod(struct wpk_program *program, int a, int64_t divisor);
+
+/* The place of each dimension of what is loaded among the axes of the stage, if the load reads all
+ * elements, each once, over the stage's axes in some order.   shape  place [stage->rank] */
+bool wpk_rewrite_order(const struct wpk_program *program, const struct wpk_stage *stage,
+                       const struct wpk_node *load, int *place);
 
 /* True if the tensor reaches outside of [0, extent). */
 bool wpk_tensor_has_border(const struct wpk_tensor *tensor);

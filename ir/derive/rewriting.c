@@ -91,12 +91,6 @@ static void add_winograd(const struct wpk_rewriting *rewriting, struct wpk_progr
     }
 }
 
-static int find_stage(const struct wpk_program *program, const char *name)
-{
-    int tensor = wpk_program_find_tensor(program, name);
-    return tensor < 0 ? -1 : wpk_program_writer(program, tensor);
-}
-
 /* Split a strided or a dilated window into phases, and find the stage with the window that is left.
  *   shape   tile [WPK_WINOGRAD_PAIRS_MAX] */
 static wpk_err split_window(struct wpk_program *program, enum phasing phasing, int stage,
@@ -106,7 +100,7 @@ static wpk_err split_window(struct wpk_program *program, enum phasing phasing, i
     snprintf(name, sizeof(name), "%s", program->tensors[program->stages[stage].output].name);
     wpk_err err = phasing == DILATED ? wpk_derive_dilated(program, stage, tile, name)
                                      : wpk_derive_phases(program, stage, tile);
-    *window = err == WPK_OK ? find_stage(program, name) : -1;
+    *window = err == WPK_OK ? wpk_program_find_stage(program, name) : -1;
     return err;
 }
 
@@ -143,7 +137,7 @@ static wpk_err apply_winograd(const struct wpk_rewriting *rewriting, struct wpk_
     wpk_err err = rewriting->phasing == WHOLE
                       ? WPK_OK
                       : split_window(program, rewriting->phasing, stage, m, &window);
-    return err == WPK_OK ? wpk_derive_winograd_per_axis(program, window, m) : err;
+    return err == WPK_OK ? wpk_derive_winograd(program, window, m) : err;
 }
 
 /* ---- no border */
@@ -379,7 +373,7 @@ wpk_err wpk_site_apply(struct wpk_program *program, const struct wpk_site *site,
     WPK_ASSERT(choice >= 0 && choice < site->choice_count);
     const struct wpk_site_choice *c = &site->choice[choice];
     const struct wpk_rewriting *rewriting = c->rewriting;
-    int stage = find_stage(program, site->name);
+    int stage = wpk_program_find_stage(program, site->name);
     if (rewriting == NULL || (rewriting->apply == NULL && rewriting->derive == NULL)) {
         return WPK_OK;
     }

@@ -85,7 +85,7 @@ static int write_terms(struct wpk_program *program, const struct window *w, bool
     if (axis == w->old.axis_count) {
         int moved[WPK_RANK_MAX] = {0};
         for (int d = 0; d < program->tensors[tensor].rank; d++) {
-            moved[d] = wpk_rewrite_expr(program, index[d], map, NULL, NULL);
+            moved[d] = wpk_rewrite_expr(program, index[d], map, -1, NULL, NULL);
         }
         return wpk_node_load(program, tensor, moved, w->load.outside);
     }

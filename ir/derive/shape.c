@@ -90,7 +90,7 @@ static int add_partial(struct wpk_program *program, const struct wpk_stage *old,
             : wpk_index_add(program, wpk_index_scale(program, map[reduced], deal->parts), part);
     cut->reduction = old->reduction;
     cut->accumulator = old->accumulator;
-    cut->expr = wpk_rewrite_expr(program, old->expr, map, NULL, NULL);
+    cut->expr = wpk_rewrite_expr(program, old->expr, map, -1, NULL, NULL);
     return cut->expr < 0 ? -1 : cut->output;
 }
 
@@ -160,7 +160,7 @@ static wpk_err cut_rest(struct wpk_program *program, int stage, int axis, int64_
         map[axis] = p == 0 ? map[axis] : wpk_index_add_constant(program, map[axis], count);
         made->reduction = old.reduction;
         made->accumulator = old.accumulator;
-        made->expr = wpk_rewrite_expr(program, old.expr, map, NULL, NULL);
+        made->expr = wpk_rewrite_expr(program, old.expr, map, -1, NULL, NULL);
         if (made->expr < 0) {
             return WPK_ENOSPC;
         }
@@ -227,7 +227,6 @@ static bool window_operand(const struct wpk_program *program, const struct wpk_s
 }
 
 struct gather {
-    int load_tensor;
     const int *index; /* indices of the gathered matrix */
     int matrix;
     bool done;
@@ -237,9 +236,8 @@ static int load_gathered(struct wpk_program *program, const struct wpk_node *loa
                          void *user)
 {
     struct gather *gather = user;
-    if (load->tensor != gather->load_tensor) {
-        return wpk_rewrite_keep(program, load, index);
-    }
+    (void)load;
+    (void)index;
     gather->done = true;
     return wpk_node_load(program, gather->matrix, gather->index, -1);
 }
@@ -334,14 +332,15 @@ wpk_err wpk_derive_im2col(struct wpk_program *program, int id)
     if (gather_stage < 0) {
         return WPK_ENOSPC;
     }
-    program->stages[gather_stage].expr = wpk_rewrite_expr(program, window, gather_map, NULL, NULL);
+    program->stages[gather_stage].expr =
+        wpk_rewrite_expr(program, window, gather_map, -1, NULL, NULL);
 
-    struct gather gather = {
-        .load_tensor = load.tensor, .index = index, .matrix = program->stages[gather_stage].output};
+    struct gather gather = {.index = index, .matrix = program->stages[gather_stage].output};
     struct wpk_stage *stage = &program->stages[id];
     stage->axis_count = stage->rank;
     (void)wpk_stage_add_reduction_axis(stage, "q", fused);
-    stage->expr = wpk_rewrite_expr(program, old.expr, fused_map, load_gathered, &gather);
+    stage->expr =
+        wpk_rewrite_expr(program, old.expr, fused_map, load.tensor, load_gathered, &gather);
     if (stage->expr < 0 || program->stages[gather_stage].expr < 0 || !gather.done) {
         return WPK_ENOSPC;
     }
@@ -360,9 +359,6 @@ static int load_packed(struct wpk_program *program, const struct wpk_node *load,
 {
     const struct repack *repack = user;
     int moved[WPK_RANK_MAX] = {0};
-    if (load->tensor != repack->packing->tensor) {
-        return wpk_rewrite_keep(program, load, index);
-    }
     for (int d = 0; d < repack->packing->dim_count; d++) {
         int64_t block = repack->packing->block[d];
         int from = index[repack->packing->dim[d]];
@@ -425,7 +421,7 @@ wpk_err wpk_derive_pack(struct wpk_program *program, const struct wpk_packing *p
         return WPK_ENOSPC;
     }
     struct repack repack = {.packing = packing, .packed = packed};
-    wpk_err err = wpk_rewrite_all(program, -1, load_packed, &repack);
+    wpk_err err = wpk_rewrite_all(program, -1, packing->tensor, load_packed, &repack);
     int stage = err == WPK_OK ? wpk_program_add_stage(program, packed, NULL) : -1;
     if (stage < 0) {
         return WPK_ENOSPC;

@@ -15,11 +15,6 @@
 
 #define SIZE_MAX_INLINED 12 /* nodes without indices: a difference from a mean has up to seven */
 
-struct inlining {
-    int tensor;
-    int expr;
-};
-
 /* ---- stages that are put into their readers */
 
 struct measure {
@@ -128,16 +123,13 @@ static bool is_inlined(const struct wpk_program *program, const struct wpk_stage
 static int put(struct wpk_program *program, const struct wpk_node *load, const int *index,
                void *user)
 {
-    const struct inlining *inlining = user;
+    const int *expr = user;
     int map[WPK_AXES_MAX] = {0};
 
-    if (load->tensor != inlining->tensor) {
-        return wpk_rewrite_keep(program, load, index);
-    }
     for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
         map[d] = index[d];
     }
-    return wpk_rewrite_expr(program, inlining->expr, map, NULL, NULL);
+    return wpk_rewrite_expr(program, *expr, map, -1, NULL, NULL);
 }
 
 static bool inline_one(struct wpk_program *program, wpk_err *err)
@@ -145,8 +137,8 @@ static bool inline_one(struct wpk_program *program, wpk_err *err)
     for (int s = 0; s < program->stage_count; s++) {
         const struct wpk_stage *stage = &program->stages[s];
         if (is_inlined(program, stage)) {
-            struct inlining inlining = {.tensor = stage->output, .expr = stage->expr};
-            *err = wpk_rewrite_all(program, s, put, &inlining);
+            int expr = stage->expr;
+            *err = wpk_rewrite_all(program, s, stage->output, put, &expr);
             if (*err == WPK_OK) {
                 *err = wpk_program_tidy(program);
             }
@@ -186,9 +178,7 @@ static int drop_index(struct wpk_program *program, const struct wpk_node *load, 
     const struct dropping *at = user;
     int kept[WPK_RANK_MAX] = {0};
 
-    if (load->tensor != at->tensor) {
-        return wpk_rewrite_keep(program, load, index);
-    }
+    (void)load;
     for (int d = 0; d < program->tensors[at->narrow].rank; d++) {
         kept[d] = index[d < at->dim ? d : d + 1];
     }
@@ -217,14 +207,14 @@ static wpk_err drop(struct wpk_program *program, struct dropping *at)
         map[a] = a == at->dim ? wpk_node_int(program, 0)
                               : wpk_node_axis(program, a < at->dim ? a : a - 1);
     }
-    stage->expr = wpk_rewrite_expr(program, stage->expr, map, NULL, NULL);
+    stage->expr = wpk_rewrite_expr(program, stage->expr, map, -1, NULL, NULL);
     stage->output = at->narrow;
     stage->rank--;
     stage->axis_count--;
     for (int a = at->dim; a < stage->axis_count; a++) {
         stage->axes[a] = stage->axes[a + 1];
     }
-    wpk_err err = stage->expr >= 0 ? wpk_rewrite_all(program, -1, drop_index, at)
+    wpk_err err = stage->expr >= 0 ? wpk_rewrite_all(program, -1, at->tensor, drop_index, at)
                                    : wpk_program_full_error(program);
     return err == WPK_OK ? wpk_program_tidy(program) : err;
 }

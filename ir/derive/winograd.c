@@ -48,13 +48,7 @@ static bool is_left(const struct wpk_program *program, int tensor)
     return false;
 }
 
-wpk_err wpk_derive_winograd(struct wpk_program *program, int stage, int64_t m)
-{
-    const int64_t both[WPK_WINOGRAD_PAIRS_MAX] = {m, m};
-    return wpk_derive_winograd_per_axis(program, stage, both);
-}
-
-wpk_err wpk_derive_winograd_per_axis(struct wpk_program *program, int stage, const int64_t *m)
+wpk_err wpk_derive_winograd(struct wpk_program *program, int stage, const int64_t *m)
 {
     struct wpk_winograd w = {.program = program, .stage = stage};
     int m_axis_of[WPK_AXES_MAX] = {0};
@@ -67,9 +61,8 @@ wpk_err wpk_derive_winograd_per_axis(struct wpk_program *program, int stage, con
         char name[WPK_NAME_MAX];
         wpk_err err = wpk_derive_copy_after(program, w.stage, name);
         int inner = err == WPK_OK ? wpk_program_find_tensor(program, name) : -1;
-        return err == WPK_OK
-                   ? wpk_derive_winograd_per_axis(program, wpk_program_writer(program, inner), m)
-                   : err;
+        return err == WPK_OK ? wpk_derive_winograd(program, wpk_program_writer(program, inner), m)
+                             : err;
     }
     snprintf(w.stem, sizeof(w.stem), "%.30s", output->name);
     wpk_err err = wpk_winograd_add_matrices(&w);
@@ -154,9 +147,6 @@ static int load_from_tiles(struct wpk_program *program, const struct wpk_node *l
     const struct tile_use *use = user;
     const struct wpk_winograd *w = use->w;
     int moved[WPK_RANK_MAX] = {0};
-    if (load->tensor != w->old.output) {
-        return wpk_rewrite_keep(program, load, index);
-    }
     for (int a = 0; a < w->old.rank; a++) {
         int pair = wpk_winograd_pair_of_output(w, a);
         if (pair >= 0) {
@@ -172,5 +162,5 @@ static int load_from_tiles(struct wpk_program *program, const struct wpk_node *l
 static wpk_err use_tiles(struct wpk_winograd *w, int tiles, const int *m_axis_of)
 {
     struct tile_use use = {.w = w, .tiles = tiles, .m_axis_of = m_axis_of};
-    return wpk_rewrite_all(w->program, w->stage, load_from_tiles, &use);
+    return wpk_rewrite_all(w->program, w->stage, w->old.output, load_from_tiles, &use);
 }

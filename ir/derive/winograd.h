@@ -84,7 +84,7 @@ struct wpk_winograd_choice {
     double terms;      /* of each sum */
 };
 
-/* Fill `out` with tile sizes for wpk_derive_winograd_per_axis, most accurate first. Each is cheaper
+/* Fill `out` with tile sizes for wpk_derive_winograd, most accurate first. Each is cheaper
  * by 4 % or more than all that are more accurate, direct evaluation included.
  *   shape   out [WPK_WINOGRAD_CHOICES_MAX]; returns how many were filled, 0 where minimal filtering
  *           does not apply or does not pay */
@@ -100,10 +100,6 @@ struct wpk_winograd_points {
 
 /* The table's points for n = m + r - 1; NULL unless 2 <= n <= WPK_WINOGRAD_POINTS_MAX. */
 const struct wpk_winograd_points *wpk_winograd_points(int n);
-
-/* The same as wpk_winograd_matrices, at points that the caller chooses. */
-void wpk_winograd_matrices_at(const struct wpk_winograd_points *points, int64_t m, int64_t r,
-                              double *at, double *g, double *bt);
 
 /* Error of F(m x m, r x r) in f32 ÷ error of direct evaluation, in the limit of many channels and
  * for data without correlations; see winograd_points.c. An axis contributes the square root. */

@@ -84,8 +84,9 @@ static double power(double base, int64_t exponent)
     return result;
 }
 
-void wpk_winograd_matrices_at(const struct wpk_winograd_points *points, int64_t m, int64_t r,
-                              double *at, double *g, double *bt)
+/* The same as wpk_winograd_matrices(), at points that the caller chooses. */
+static void matrices_at(const struct wpk_winograd_points *points, int64_t m, int64_t r, double *at,
+                        double *g, double *bt)
 {
     int64_t n = m + r - 1, finite_count = points->finite_count;
     const double *finite = points->finite;
@@ -116,7 +117,7 @@ double wpk_winograd_error(const struct wpk_winograd_points *points, int64_t m, i
 {
     double at[N * N], g[N * N], bt[N * N], sum = 0;
     int64_t n = m + r - 1;
-    wpk_winograd_matrices_at(points, m, r, at, g, bt);
+    matrices_at(points, m, r, at, g, bt);
     for (int64_t j = 0; j < n; j++) {
         double a = 0, u = 0, v = 0;
         for (int64_t i = 0; i < m; i++) {
@@ -146,7 +147,7 @@ wpk_err wpk_winograd_matrices(int64_t m, int64_t r, double *at, double *g, doubl
     if (points == NULL) {
         return WPK_ERANGE;
     }
-    wpk_winograd_matrices_at(points, m, r, at, g, bt);
+    matrices_at(points, m, r, at, g, bt);
     return WPK_OK;
 }
 

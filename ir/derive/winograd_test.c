@@ -24,7 +24,8 @@ static wpk_err winograd_of(const struct wpk_fixture_conv *conv, enum wpk_fixture
     struct wpk_diag diag = {0};
     wpk_fixture_write(shape, conv, &text);
     assert_int_equal(wpk_program_parse(wpk_buf_text(&text), &program, &diag), WPK_OK);
-    wpk_err err = wpk_derive_winograd(&program, wpk_contraction_find(&program), m);
+    wpk_err err =
+        wpk_derive_winograd(&program, wpk_contraction_find(&program), (const int64_t[]){m, m});
     wpk_program_fini(&program);
     wpk_buf_fini(&text);
     return err;

@@ -350,20 +350,18 @@ bool wpk_winograd_recognise(struct wpk_winograd *w, const int64_t *m)
 
 int wpk_winograd_pair_of_output(const struct wpk_winograd *w, int axis)
 {
-    for (int p = 0; p < w->pair_count; p++) {
-        if (w->pair[p].output_axis == axis) {
-            return p;
-        }
+    int p = w->pair_count - 1;
+    while (p >= 0 && w->pair[p].output_axis != axis) {
+        p--;
     }
-    return -1;
+    return p;
 }
 
 int wpk_winograd_pair_of_reduction(const struct wpk_winograd *w, int axis)
 {
-    for (int p = 0; p < w->pair_count; p++) {
-        if (w->pair[p].reduction_axis == axis) {
-            return p;
-        }
+    int p = w->pair_count - 1;
+    while (p >= 0 && w->pair[p].reduction_axis != axis) {
+        p--;
     }
-    return -1;
+    return p;
 }

@@ -37,13 +37,6 @@ static bool find_line(const char *text, const char *word, char *out, size_t size
     return false;
 }
 
-/* The description's program: what follows the last of its other lines. */
-static const char *program_of(const char *text)
-{
-    const char *first = strstr(text, "\ninput ");
-    return first == NULL ? "" : first + 1;
-}
-
 /* Fill what follows from the program. */
 static bool read_program(struct wpk_instruction *out)
 {
@@ -88,7 +81,8 @@ wpk_err wpk_instruction_parse(const char *text, struct wpk_instruction *out, str
                         "an instruction\'s description: flags are a level with flags beyond it, a "
                         "cost is a positive number");
     }
-    wpk_err err = wpk_program_parse(program_of(text), &out->program, diag);
+    const char *program = strstr(text, "\ninput "); /* what follows the last of the other lines */
+    wpk_err err = wpk_program_parse(program != NULL ? program + 1 : "", &out->program, diag);
     if (err == WPK_OK && !read_program(out)) {
         wpk_program_fini(&out->program);
         err = wpk_fail(diag, WPK_EPARSE,

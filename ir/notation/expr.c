@@ -61,15 +61,6 @@ static int number_node(struct wpk_builder *b, const struct wpk_ast_node *n, doub
     return node;
 }
 
-/* A number in a cast is an i64 or, with a fraction, an f64, and converted as any value would be. */
-static int cast_number(struct wpk_builder *b, const struct wpk_ast_node *n, double sign,
-                       enum wpk_dtype dtype)
-{
-    bool whole = n->is_integer && !wpk_dtype_is_float(dtype);
-    int number = number_node(b, n, sign, whole ? WPK_I64 : WPK_F64);
-    return number < 0 ? -1 : wpk_node_cast(b->program, dtype, number);
-}
-
 /* A number, perhaps negated: it takes the type of what it meets. */
 static bool is_number(const struct wpk_ast *ast, int node, double *sign, int *number)
 {
@@ -473,11 +464,14 @@ int wpk_builder_expr(struct wpk_builder *b, const struct wpk_notation_scope *sco
         double sign = 1;
         int number = -1;
         if (is_number(b->ast, n->child[0], &sign, &number)) {
-            made = cast_number(b, &b->ast->nodes[number], sign, n->dtype);
-            break;
+            /* an i64 or, with a fraction, an f64, and converted as any value would be */
+            const struct wpk_ast_node *literal = &b->ast->nodes[number];
+            bool whole = literal->is_integer && !wpk_dtype_is_float(n->dtype);
+            number = number_node(b, literal, sign, whole ? WPK_I64 : WPK_F64);
+        } else {
+            number = wpk_builder_expr(b, scope, n->child[0], n->dtype);
         }
-        int operand = wpk_builder_expr(b, scope, n->child[0], n->dtype);
-        made = operand < 0 ? -1 : wpk_node_cast(b->program, n->dtype, operand);
+        made = number < 0 ? -1 : wpk_node_cast(b->program, n->dtype, number);
         break;
     }
     case WPK_AST_REDUCTION:

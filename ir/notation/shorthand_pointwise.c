@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One output element from one element of each input: elementwise chains with broadcasting, the
  * common ones by name, and transposition. */
+#include "ir/notation/parser.h"
 #include "ir/notation/shorthand_read.h"
 
 #include <ctype.h>
@@ -81,11 +82,6 @@ static void print_operand(struct wpk_shorthand *s, const struct chain *chain,
 
 /* ---- elementwise */
 
-static bool is_name_char(char c)
-{
-    return isalnum((unsigned char)c) || c == '_';
-}
-
 static const struct operand *find_operand(const struct chain *chain, const char *name, size_t size)
 {
     for (int i = 0; i < chain->operand_count; i++) {
@@ -119,7 +115,7 @@ static void print_expr(struct wpk_shorthand *s, const struct chain *chain, const
     }
     while (*expr != '\0') {
         size_t size = 0;
-        while (is_name_char(expr[size])) {
+        while (wpk_parser_continues_name(expr[size])) {
             size++;
         }
         const struct operand *operand =
@@ -136,7 +132,7 @@ static void print_expr(struct wpk_shorthand *s, const struct chain *chain, const
 static void check_input_name(struct wpk_shorthand *s, const char *name)
 {
     size_t size = 0;
-    while (is_name_char(name[size])) {
+    while (wpk_parser_continues_name(name[size])) {
         size++;
     }
     bool taken = strcmp(name, "Y") == 0 || strcmp(name, "inf") == 0 || strcmp(name, "where") == 0 ||

@@ -207,7 +207,9 @@ static double judge_winograd(struct subject *s, int m)
 {
     struct wpk_program derived;
     assert_int_equal(wpk_program_copy(&s->program, &derived), WPK_OK);
-    assert_int_equal(wpk_derive_winograd(&derived, wpk_contraction_find(&derived), m), WPK_OK);
+    assert_int_equal(
+        wpk_derive_winograd(&derived, wpk_contraction_find(&derived), (const int64_t[]){m, m}),
+        WPK_OK);
     double result = judge_derived(s, &derived);
     wpk_program_fini(&derived);
     return result;

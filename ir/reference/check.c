@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ir/reference/check.h"
 
 #include "ir/cost.h"
 #include "ir/node.h"

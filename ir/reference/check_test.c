@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ir/reference/check.h"
+#include "ir/reference/accuracy.h"
 
 #include <math.h>
 #include <setjmp.h>

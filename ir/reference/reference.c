@@ -107,13 +107,6 @@ static wpk_err copy_cells(struct evaluation *e, int t)
     return WPK_OK;
 }
 
-static wpk_err bind_literal(struct evaluation *e, int t)
-{
-    const struct wpk_tensor *tensor = &e->program->tensors[t];
-    e->region[t].value = tensor->values;
-    return e->arithmetic.rounds || tensor->dtype == WPK_I64 ? copy_cells(e, t) : WPK_OK;
-}
-
 /* The elements that are indices lie inside their axes. */
 static wpk_err check_indices(const struct evaluation *e, const struct wpk_reference_args *args,
                              struct wpk_diag *diag)
@@ -155,7 +148,8 @@ static wpk_err bind_arguments(struct evaluation *e, const struct wpk_reference_a
             bool copies = tensor->dtype == WPK_I64 && !args->cells && args->tensor[t] != NULL;
             err = copies ? copy_cells(e, t) : WPK_OK;
         } else if (tensor->role == WPK_ROLE_LITERAL) {
-            err = bind_literal(e, t);
+            e->region[t].value = tensor->values;
+            err = e->arithmetic.rounds || tensor->dtype == WPK_I64 ? copy_cells(e, t) : WPK_OK;
         }
         if (err != WPK_OK) {
             return err;

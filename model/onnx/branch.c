@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/onnx/reader.h"
 
-#include "model/operator/expand.h"
+#include "model/operator/expansion.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "model/onnx/read.h"
 
 #include "model/onnx/reader.h"
-#include "model/operator/expand.h"
+#include "model/operator/expansion.h"
 
 #include <stdio.h>
 #include <stdlib.h>

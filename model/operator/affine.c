@@ -45,15 +45,11 @@ static int degree(const struct wpk_program *p, int id, int x)
 /* The one axis that constants are read by, or WPK_AFFINE_ALL. False: several, or not known. */
 static bool find_axis(const struct wpk_program *p, int x, int *axis)
 {
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(p, &p->stages[0], loads, WPK_LOADS_MAX);
-
     *axis = WPK_AFFINE_ALL;
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &p->nodes[loads[i]];
-        for (int d = 0; load->tensor != x && d < p->tensors[load->tensor].rank; d++) {
+    for (struct wpk_loads load = wpk_loads_of(p, &p->stages[0]); wpk_loads_next(&load);) {
+        for (int d = 0; load.node->tensor != x && d < p->tensors[load.node->tensor].rank; d++) {
             struct wpk_affine index;
-            if (!wpk_index_affine(p, load->index[d], &index)) {
+            if (!wpk_index_affine(p, load.node->index[d], &index)) {
                 return false;
             }
             for (int a = 0; a < p->stages[0].axis_count; a++) {

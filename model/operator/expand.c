@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/operator/expand.h"
 
 #include "model/operator/expand_quantize.h"
 #include "model/operator/expansion.h"
@@ -100,11 +99,6 @@ wpk_err wpk_graph_expand(struct wpk_graph *graph, const struct wpk_graph_node *n
 /* A program has one result: a Split becomes a slice for each output, a Dropout with a mask two
  * nodes. Values that both parts need are computed twice, which is seldom more than a mean. */
 
-static bool is_wanted(const struct wpk_graph *graph, int value)
-{
-    return value >= 0 && (graph->values[value].is_read || graph->values[value].is_output);
-}
-
 static wpk_err add_part(struct wpk_graph *graph, const struct wpk_graph_node *node, int part)
 {
     struct wpk_graph_node copy = *node;
@@ -125,11 +119,12 @@ static wpk_err add_parts(struct wpk_graph *graph, const struct wpk_graph_node *n
     wpk_err err = WPK_OK;
 
     for (int i = 0; err == WPK_OK && i < node->output_count; i++) {
-        if (is_wanted(graph, node->outputs[i])) {
+        int output = node->outputs[i];
+        if (output >= 0 && (graph->values[output].is_read || graph->values[output].is_output)) {
             err = add_part(graph, node, i);
             count++;
-        } else if (node->outputs[i] >= 0) {
-            graph->values[node->outputs[i]].writer = -1;
+        } else if (output >= 0) {
+            graph->values[output].writer = -1;
         }
     }
     return err == WPK_OK && count == 0 && node->output_count > 0 ? add_part(graph, node, 0) : err;

@@ -81,7 +81,8 @@ int wpk_quantize_signed(struct wpk_expansion *e, int x, int output)
     return add_number(e, x, -WPK_QUANTIZE_SIGN, output);
 }
 
-int wpk_quantize_find_unsigned(const struct wpk_graph *graph, int value)
+/* -1: the value was made otherwise than by wpk_quantize_signed(). */
+static int find_unsigned(const struct wpk_graph *graph, int value)
 {
     int writer = graph->values[value].writer;
     bool is_shift = writer >= 0 && strcmp(graph->nodes[writer].domain, WPK_SUM_DOMAIN) == 0 &&
@@ -94,7 +95,7 @@ int wpk_quantize_find_unsigned(const struct wpk_graph *graph, int value)
 
 int wpk_quantize_shift(struct wpk_expansion *e, int x, int by)
 {
-    int found = by > 0 ? wpk_quantize_find_unsigned(e->graph, x) : -1;
+    int found = by > 0 ? find_unsigned(e->graph, x) : -1;
 
     return found >= 0 ? found : add_number(e, x, by, -1);
 }
@@ -212,7 +213,7 @@ wpk_err wpk_expand_dequantize(struct wpk_expansion *e)
         (zero.value >= 0 && !wpk_parameter_fits(&zero, &x, axis, block))) {
         return wpk_expansion_refuse(e, "its scale or zero point has another shape than its input");
     }
-    int above = wpk_quantize_find_unsigned(e->graph, source);
+    int above = find_unsigned(e->graph, source);
     int zero_above = above >= 0 ? wpk_quantize_shift_zero(e, zero.value, WPK_QUANTIZE_SIGN) : -1;
     if (zero_above >= 0) {
         source = above;

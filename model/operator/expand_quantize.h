@@ -36,9 +36,8 @@ bool wpk_quantize_is_narrow(enum wpk_dtype dtype);
  *
  * Append the node that makes i8 of such a tensor.   shape  output: -1 for a new value */
 int wpk_quantize_signed(struct wpk_expansion *e, int x, int output);
-/* The tensor that wpk_quantize_signed() was given for a value; -1: it was made otherwise. */
-int wpk_quantize_find_unsigned(const struct wpk_graph *graph, int value);
-/* The same; else append the node that makes the one type of the other, `by` above it. */
+/* The tensor that wpk_quantize_signed() was given for a value; else append the node that makes the
+ * one type of the other, `by` above it. */
 int wpk_quantize_shift(struct wpk_expansion *e, int x, int by);
 /* A constant zero point of u8: `by` above a constant number, or alone where there is none (-1).
  *   returns -1: it is no constant number */

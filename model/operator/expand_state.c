@@ -144,13 +144,6 @@ static int steps_first(struct wpk_expansion *e, int input)
     return wpk_compose_transpose(&e->to, e->node->inputs[input], 3, (int64_t[]){1, 0, 2}, -1);
 }
 
-static int read_row(struct wpk_expansion *e, const struct linear *l, int rows, int64_t width)
-{
-    const int64_t extent[] = {l->batch, width};
-
-    return wpk_compose_read(&e->to, rows, 0, l->batch * width, 2, extent);
-}
-
 /* The state that follows `state`; its inputs are the state, k, v, and g and b where there are. */
 static int add_step(struct wpk_expansion *e, const struct linear *l, const int *inputs, int count)
 {
@@ -211,8 +204,10 @@ static int add_loop(struct wpk_expansion *e, const struct linear *l, int first)
     e->to.times = l->steps;
     inputs[0] = wpk_compose_read(&e->to, start, 0, wpk_extents_product(extent, 4), 4, extent);
     for (int i = 0; i < 4; i++) {
+        const int64_t row[] = {l->batch, width[i]};
         if (rows[i] >= 0) {
-            inputs[count++] = read_row(e, l, rows[i], width[i]);
+            inputs[count++] =
+                wpk_compose_read(&e->to, rows[i], 0, wpk_extents_product(row, 2), 2, row);
         }
     }
     int all = wpk_compose_store(&e->to, add_step(e, l, inputs, count), start, false);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/operator/inference.h"
 
-#include "model/operator/loop.h"
-
 #include <math.h>
 #include <string.h>
 

@@ -76,6 +76,11 @@ static enum wpk_mapping load_mapping(const struct wpk_program *p, const struct w
                       : WPK_MAPPING_REORGANIZE;
 }
 
+static bool is_of(const struct wpk_lowered *lowered, const struct wpk_node *load, int value)
+{
+    return load->tensor < lowered->operand_count && lowered->operand[load->tensor] == value;
+}
+
 enum wpk_mapping wpk_graph_read_mapping(const struct wpk_graph *graph, int node, int value)
 {
     const struct wpk_lowered *lowered = wpk_graph_lowered(graph, node);
@@ -83,13 +88,10 @@ enum wpk_mapping wpk_graph_read_mapping(const struct wpk_graph *graph, int node,
     enum wpk_mapping worst = WPK_MAPPING_MANY_TO_MANY;
 
     if (p != NULL && wpk_program_loads_fit(p) && only_stage(p) != NULL) {
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(p, only_stage(p), loads, WPK_LOADS_MAX);
         worst = WPK_MAPPING_ONE_TO_ONE;
-        for (int i = 0; i < count; i++) {
-            const struct wpk_node *load = &p->nodes[loads[i]];
-            if (load->tensor < lowered->operand_count && lowered->operand[load->tensor] == value) {
-                enum wpk_mapping mapping = load_mapping(p, only_stage(p), load);
+        for (struct wpk_loads load = wpk_loads_in(p); wpk_loads_next(&load);) {
+            if (is_of(lowered, load.node, value)) {
+                enum wpk_mapping mapping = load_mapping(p, load.stage, load.node);
                 worst = mapping > worst ? mapping : worst;
             }
         }
@@ -97,10 +99,11 @@ enum wpk_mapping wpk_graph_read_mapping(const struct wpk_graph *graph, int node,
     return worst;
 }
 
-/* The load that is the whole expression of a stage, with indices that are sums of multiples of
- * axes; NULL: it computes. */
-static const struct wpk_node *only_load(const struct wpk_program *p, const struct wpk_stage *stage)
+/* The load that is the whole program, with indices that are sums of multiples of axes; NULL: it
+ * computes. */
+static const struct wpk_node *only_load(const struct wpk_program *p)
 {
+    const struct wpk_stage *stage = p != NULL ? only_stage(p) : NULL;
     const struct wpk_node *load = stage != NULL ? &p->nodes[stage->expr] : NULL;
 
     if (load == NULL || load->kind != WPK_NODE_LOAD) {
@@ -136,7 +139,7 @@ enum wpk_mapping wpk_graph_mapping(const struct wpk_graph *graph, int node)
     enum wpk_mapping mapping = WPK_MAPPING_MANY_TO_MANY;
 
     if (p != NULL && only_stage(p) != NULL) {
-        const struct wpk_node *load = only_load(p, only_stage(p));
+        const struct wpk_node *load = only_load(p);
         bool moves =
             load != NULL && (load->outside < 0 || puts_zeros_around(p, only_stage(p), load));
         mapping = moves ? load_mapping(p, only_stage(p), load) : WPK_MAPPING_ONE_TO_ONE;
@@ -151,7 +154,7 @@ bool wpk_graph_is_padding(const struct wpk_graph *graph, int node)
 {
     const struct wpk_lowered *lowered = wpk_graph_lowered(graph, node);
     const struct wpk_program *p = lowered != NULL ? &lowered->program : NULL;
-    const struct wpk_node *load = p != NULL ? only_load(p, only_stage(p)) : NULL;
+    const struct wpk_node *load = only_load(p);
 
     return load != NULL && lowered->operand[load->tensor] == graph->nodes[node].inputs[0] &&
            puts_zeros_around(p, only_stage(p), load);
@@ -161,7 +164,7 @@ bool wpk_graph_is_movement(const struct wpk_graph *graph, int node)
 {
     const struct wpk_lowered *lowered = wpk_graph_lowered(graph, node);
     const struct wpk_program *p = lowered != NULL ? &lowered->program : NULL;
-    const struct wpk_node *load = p != NULL ? only_load(p, only_stage(p)) : NULL;
+    const struct wpk_node *load = only_load(p);
 
     return load != NULL && load->outside < 0;
 }
@@ -171,17 +174,14 @@ bool wpk_graph_reads_inside(const struct wpk_graph *graph, int node, int value, 
     const struct wpk_lowered *lowered = wpk_graph_lowered(graph, node);
     const struct wpk_program *p = lowered != NULL ? &lowered->program : NULL;
 
-    bool inside = p != NULL && wpk_program_loads_fit(p);
-    for (int s = 0; inside && s < p->stage_count; s++) {
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(p, &p->stages[s], loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            const struct wpk_node *load = &p->nodes[loads[i]];
-            bool is_of =
-                load->tensor < lowered->operand_count && lowered->operand[load->tensor] == value;
-            inside = inside && !(is_of && load->outside >= 0 &&
-                                 !(or_zero && wpk_load_is_zero_outside(p, load)));
+    if (p == NULL || !wpk_program_loads_fit(p)) {
+        return false;
+    }
+    for (struct wpk_loads load = wpk_loads_in(p); wpk_loads_next(&load);) {
+        if (is_of(lowered, load.node, value) && load.node->outside >= 0 &&
+            !(or_zero && wpk_load_is_zero_outside(p, load.node))) {
+            return false;
         }
     }
-    return inside;
+    return true;
 }

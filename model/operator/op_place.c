@@ -206,14 +206,6 @@ static void print_at(struct border *border, int axis, int sign, int64_t offset)
     print_from(border, axis + 1);
 }
 
-/* True if the padding at each end is shorter than the axis, so that one reflection fills it. */
-static bool reflects_once(const struct border *border, int axis)
-{
-    int64_t most = border->printer->input[0]->extent[axis] - 1;
-
-    return border->before[axis] <= most && border->after[axis] <= most;
-}
-
 /* The elements of one axis: before its begin, inside, and behind its end. A negative pad takes
  * elements away, so that its side does not occur. */
 static void print_sides(struct border *border, int axis)
@@ -286,11 +278,14 @@ static void print_from(struct border *border, int axis)
         wpk_buf_append_text(printer->text, "]");
         return;
     }
+    /* padding that is shorter than the axis is filled by one reflection */
+    int64_t most = printer->input[0]->extent[axis] - 1;
     if (border->before[axis] == 0 && border->after[axis] == 0) {
         print_with(border, axis, "d%d", 0, 0);
     } else if (strcmp(border->mode, "wrap") == 0) {
         print_wrapped(border, axis);
-    } else if (strcmp(border->mode, "edge") == 0 || reflects_once(border, axis)) {
+    } else if (strcmp(border->mode, "edge") == 0 ||
+               (border->before[axis] <= most && border->after[axis] <= most)) {
         print_sides(border, axis);
     } else {
         print_reflected(border, axis);

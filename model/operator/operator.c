@@ -193,11 +193,6 @@ static wpk_err list_axes(const struct wpk_graph *graph, const struct wpk_graph_n
     return err;
 }
 
-static int default_axis(enum wpk_operator_axes axes, bool is_flat)
-{
-    return axes == WPK_AXES_SOFTMAX && is_flat ? 1 : axes == WPK_AXES_FIRST ? 0 : -1;
-}
-
 wpk_err wpk_operator_axis_of(const struct wpk_graph_node *node, int64_t otherwise, int rank,
                              int *out, struct wpk_diag *diag)
 {
@@ -254,7 +249,8 @@ wpk_err wpk_operator_reduced(const struct wpk_graph *graph, const struct wpk_gra
         is_flat = true;
         break;
     default:
-        err = wpk_operator_axis_of(node, default_axis(op->axes, is_flat), rank, &axis, diag);
+        axis = op->axes == WPK_AXES_SOFTMAX && is_flat ? 1 : op->axes == WPK_AXES_FIRST ? 0 : -1;
+        err = wpk_operator_axis_of(node, axis, rank, &axis, diag);
         break;
     }
     for (int d = axis; err == WPK_OK && d < (is_flat ? rank : axis + 1); d++) {

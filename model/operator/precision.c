@@ -2,7 +2,6 @@
 #include "model/operator/shape.h"
 
 #include "ir/node.h"
-#include "model/operator/expand.h"
 #include "model/operator/expansion.h"
 #include "model/operator/operator.h"
 

@@ -192,11 +192,6 @@ static int multiply_state(struct recurrent *r, const struct weights *w, int h, i
     return wpk_compose_product(r->to, wpk_compose_name(r->to, "sum"), h, w->recurrence, z);
 }
 
-static void step_rnn(struct recurrent *r, const struct weights *w, int gates, int *h)
-{
-    *h = activate(r, w, F, multiply_state(r, w, *h, gates));
-}
-
 static void step_gru(struct recurrent *r, const struct weights *w, int gates, int *h)
 {
     int fresh = gate_of(r, gates, 2);
@@ -348,7 +343,7 @@ static void expand_steps(struct recurrent *r, int64_t direction, int gates)
     int c = has_c ? read_state(r, start_c, is_reverse) : -1;
     const int before[] = {h, c};
     if (r->gates == 1) {
-        step_rnn(r, &w, own, &h);
+        h = activate(r, &w, F, multiply_state(r, &w, h, own));
     } else if (r->gates == 3) {
         step_gru(r, &w, own, &h);
     } else {
@@ -457,6 +452,7 @@ static wpk_err check_operand(struct recurrent *r, int input, const char *name, i
 
 static wpk_err check_operands(struct recurrent *r)
 {
+    const bool turned = r->is_quantized;
     const int64_t rows = r->gates * r->hidden;
     const int64_t state[] = {r->is_batch_first ? r->batch : r->directions,
                              r->is_batch_first ? r->directions : r->batch, r->hidden};
@@ -466,14 +462,8 @@ static wpk_err check_operands(struct recurrent *r)
         int rank;
         int64_t extent[3];
     } operands[] = {
-        {W,
-         "W",
-         3,
-         {r->directions, r->is_quantized ? r->width : rows, r->is_quantized ? rows : r->width}},
-        {R,
-         "R",
-         3,
-         {r->directions, r->is_quantized ? r->hidden : rows, r->is_quantized ? rows : r->hidden}},
+        {W, "W", 3, {r->directions, turned ? r->width : rows, turned ? rows : r->width}},
+        {R, "R", 3, {r->directions, turned ? r->hidden : rows, turned ? rows : r->hidden}},
         {B, "B", 2, {r->directions, 2 * rows}},
         {INITIAL_H, "initial_h", 3, {state[0], state[1], state[2]}},
         {INITIAL_C, "initial_c", 3, {state[0], state[1], state[2]}},

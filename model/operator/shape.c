@@ -2,8 +2,8 @@
 #include "model/operator/shape.h"
 
 #include "ir/node.h"
-#include "model/operator/expand.h"
 #include "model/operator/expand_quantize.h"
+#include "model/operator/expansion.h"
 #include "model/operator/inference.h"
 #include "model/operator/loop.h"
 #include "model/operator/lower.h"

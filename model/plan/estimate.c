@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/plan/tune.h"
 
+#include "common/format.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 static const char *const names[WPK_TUNE_FROM_COUNT] = {WPK_TUNE_FROM_LIST(WPK_LIST_TEXT)};
 
-/* ---- from history */
-
 /* ---- from rooflines */
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
 
 static double roofline_ns(const struct wpk_tune_kernel *kernel, enum wpk_conditions conditions,
                           const struct wpk_tune_machine *machine)
@@ -44,7 +36,7 @@ static double median_share(const struct wpk_tune_model *model,
         }
     }
     if (count > 0) {
-        qsort(shares, (size_t)count, sizeof(*shares), compare);
+        qsort(shares, (size_t)count, sizeof(*shares), wpk_real_compare);
         median = shares[count / 2];
     }
     free(shares);

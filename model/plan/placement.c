@@ -14,11 +14,6 @@ static int compare_size(const void *a, const void *b)
     return x < y ? -1 : 1;
 }
 
-static bool live_together(const struct wpk_placement *a, const struct wpk_placement *b)
-{
-    return a->first <= b->last && b->first <= a->last;
-}
-
 wpk_err wpk_placement_solve(struct wpk_placement *list, int count, int64_t *size)
 {
     struct wpk_placement **order = calloc((size_t)count + 1, sizeof(struct wpk_placement *));
@@ -36,7 +31,9 @@ wpk_err wpk_placement_solve(struct wpk_placement *list, int count, int64_t *size
         int64_t offset = 0;
         for (int p = 0; p < i && placed[p]->offset < offset + order[i]->size; p++) {
             int64_t end = placed[p]->offset + placed[p]->size;
-            if (live_together(order[i], placed[p]) && end > offset) {
+            bool together =
+                order[i]->first <= placed[p]->last && placed[p]->first <= order[i]->last;
+            if (together && end > offset) {
                 offset = end;
             }
         }

@@ -20,31 +20,12 @@
 /* A model's tensors as cells (schema/convert.h). */
 struct evaluation {
     const struct wpk_graph *graph;
-    const struct wpk_plan_call *call;
     double **inputs;  /* owned, as its rows; [graph->input_count][elements] */
     double **wanted;  /* likewise; [graph->output_count] of the interpreter in f64 */
     double **outputs; /* likewise; of the plan */
     double *allowed;  /* owned; [graph->output_count] differences that outputs may have */
     bool has_direct;  /* direct evaluation was asked for them */
 };
-
-static double **new_rows(const struct wpk_graph *graph, const int *values, int count)
-{
-    double **rows = calloc((size_t)count + 1, sizeof(*rows));
-    bool whole = rows != NULL;
-
-    for (int i = 0; whole && i < count; i++) {
-        rows[i] = calloc((size_t)wpk_graph_elements(&graph->values[values[i]]) + 1, sizeof(double));
-        whole = rows[i] != NULL;
-    }
-    for (int i = 0; !whole && rows != NULL && i < count; i++) {
-        free(rows[i]);
-    }
-    if (!whole) {
-        free(rows);
-    }
-    return whole ? rows : NULL;
-}
 
 static void free_rows(double **rows, int count)
 {
@@ -54,41 +35,34 @@ static void free_rows(double **rows, int count)
     free(rows);
 }
 
-/* True if a tensor of the call is this value of the graph. */
-static bool is_same(const struct wpk_graph_value *value, const struct wpk_tensor_data *data)
+static double **new_rows(const struct wpk_graph *graph, const int *values, int count)
 {
-    size_t size = (size_t)wpk_graph_elements(value) * wpk_dtype_size(value->dtype);
+    double **rows = calloc((size_t)count + 1, sizeof(*rows));
 
-    return strcmp(value->name, data->name) == 0 && size == data->size;
+    for (int i = 0; rows != NULL && i < count; i++) {
+        rows[i] = calloc((size_t)wpk_graph_elements(&graph->values[values[i]]) + 1, sizeof(double));
+        if (rows[i] == NULL) {
+            free_rows(rows, count);
+            return NULL;
+        }
+    }
+    return rows;
 }
 
-/* Take the call's tensors as cells.   errors  WPK_EMISMATCH they are of another model */
-static wpk_err take(struct evaluation *e, struct wpk_diag *diag)
+/* Take tensors as cells. False: they are not these values of the graph. */
+static bool take(const struct wpk_graph *graph, const int *values, int count,
+                 const struct wpk_tensor_data *data, double **rows)
 {
-    const struct wpk_graph *graph = e->graph;
-    bool same = (size_t)graph->input_count == e->call->input_count &&
-                (size_t)graph->output_count == e->call->output_count;
-
-    for (int i = 0; same && i < graph->input_count; i++) {
-        const struct wpk_graph_value *value = &graph->values[graph->inputs[i]];
-        same = is_same(value, &e->call->inputs[i]);
-        if (same) {
-            wpk_convert_to_cells(value->dtype, e->call->inputs[i].data, wpk_graph_elements(value),
-                                 e->inputs[i]);
+    for (int i = 0; i < count; i++) {
+        const struct wpk_graph_value *value = &graph->values[values[i]];
+        int64_t elements = wpk_graph_elements(value);
+        if (strcmp(value->name, data[i].name) != 0 ||
+            (size_t)elements * wpk_dtype_size(value->dtype) != data[i].size) {
+            return false;
         }
+        wpk_convert_to_cells(value->dtype, data[i].data, elements, rows[i]);
     }
-    for (int i = 0; same && i < graph->output_count; i++) {
-        const struct wpk_graph_value *value = &graph->values[graph->outputs[i]];
-        same = is_same(value, &e->call->outputs[i]);
-        if (same) {
-            wpk_convert_to_cells(value->dtype, e->call->outputs[i].data, wpk_graph_elements(value),
-                                 e->outputs[i]);
-        }
-    }
-    if (!same) {
-        wpk_diag_set(diag, "--verify: the plan is of another model, or of other shapes");
-    }
-    return same ? WPK_OK : WPK_EMISMATCH;
+    return true;
 }
 
 /* The largest difference of two outputs as a part of the largest finite element of `wanted`. */
@@ -177,7 +151,6 @@ wpk_err wpk_verify_plan(const struct wpk_graph *graph, const struct wpk_plan_cal
                         double *differences, struct wpk_diag *diag)
 {
     struct evaluation e = {.graph = graph,
-                           .call = call,
                            .inputs = new_rows(graph, graph->inputs, graph->input_count),
                            .wanted = new_rows(graph, graph->outputs, graph->output_count),
                            .outputs = new_rows(graph, graph->outputs, graph->output_count),
@@ -187,7 +160,14 @@ wpk_err wpk_verify_plan(const struct wpk_graph *graph, const struct wpk_plan_cal
     for (int i = 0; whole && i < graph->output_count; i++) {
         e.allowed[i] = WPK_VERIFY_TOLERANCE;
     }
-    wpk_err err = whole ? take(&e, diag) : WPK_ENOMEM;
+    wpk_err err = whole ? WPK_OK : WPK_ENOMEM;
+    if (whole && ((size_t)graph->input_count != call->input_count ||
+                  (size_t)graph->output_count != call->output_count ||
+                  !take(graph, graph->inputs, graph->input_count, call->inputs, e.inputs) ||
+                  !take(graph, graph->outputs, graph->output_count, call->outputs, e.outputs))) {
+        err = wpk_fail(diag, WPK_EMISMATCH,
+                       "--verify: the plan is of another model, or of other shapes");
+    }
     if (err == WPK_OK) {
         err = wpk_graph_interpret(graph, (const double *const *)e.inputs, e.wanted, diag);
     }

@@ -3,7 +3,6 @@
 #include "model/region/region.h"
 
 #include "ir/cost.h"
-#include "model/operator/mapping.h"
 #include "schema/model_plan.h"
 
 #include <stdlib.h>
@@ -62,15 +61,10 @@ static wpk_err note_step(struct borders *b, const struct wpk_graph_region_use *u
     if (fits) {
         wpk_cost(p, &cost);
     }
-    for (int s = 0; fits && s < p->stage_count; s++) {
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(p, &p->stages[s], loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            int tensor = p->nodes[loads[i]].tensor;
-            if (tensor < lowered.operand_count) {
-                note_load(&b->reach[lowered.operand[tensor]], p, &p->stages[s], loads[i],
-                          cost.flops < INTENSITY_MAX * cost.bytes_min);
-            }
+    for (struct wpk_loads load = wpk_loads_in(p); fits && wpk_loads_next(&load);) {
+        if (load.node->tensor < lowered.operand_count) {
+            note_load(&b->reach[lowered.operand[load.node->tensor]], p, load.stage, load.id,
+                      cost.flops < INTENSITY_MAX * cost.bytes_min);
         }
     }
     for (int i = 0; err == WPK_OK && !fits && i < lowered.operand_count; i++) {

@@ -6,9 +6,7 @@
  * what its steps touch does. */
 #include "model/region/region.h"
 
-#include "ir/cost.h"
 #include "model/operator/mapping.h"
-#include "schema/model_plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,28 +71,27 @@ static bool is_window(const struct wpk_graph *graph, int node)
 {
     const struct wpk_lowered *lowered = wpk_graph_lowered(graph, node);
     const struct wpk_program *p = lowered != NULL ? &lowered->program : NULL;
-    bool found = false;
-
-    bool lowers = p != NULL && wpk_program_loads_fit(p);
-    for (int s = 0; lowers && s < p->stage_count; s++) {
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(p, &p->stages[s], loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            const struct wpk_node *load = &p->nodes[loads[i]];
-            for (int d = 0; d < p->tensors[load->tensor].rank; d++) {
-                struct wpk_affine affine;
-                int axes = 0;
-                bool is_affine = wpk_index_affine(p, load->index[d], &affine);
-                for (int a = 0; is_affine && a < p->stages[s].axis_count; a++) {
-                    axes += affine.coefficient[a] != 0;
-                }
-                found = found || axes > 1;
+    if (p == NULL || !wpk_program_loads_fit(p)) {
+        return false;
+    }
+    for (struct wpk_loads load = wpk_loads_in(p); wpk_loads_next(&load);) {
+        int rank = p->tensors[load.node->tensor].rank;
+        for (int d = 0; d < rank; d++) {
+            struct wpk_affine affine;
+            int axes = 0;
+            bool is_affine = wpk_index_affine(p, load.node->index[d], &affine);
+            for (int a = 0; is_affine && a < load.stage->axis_count; a++) {
+                axes += affine.coefficient[a] != 0;
             }
-            found = found || (p->tensors[load->tensor].rank >= RANK_MIN &&
-                              wpk_index_axis(p, load->index[CHANNELS]) >= p->stages[s].rank);
+            if (axes > 1) {
+                return true;
+            }
+        }
+        if (rank >= RANK_MIN && wpk_index_axis(p, load.node->index[CHANNELS]) >= load.stage->rank) {
+            return true;
         }
     }
-    return found;
+    return false;
 }
 
 /* A Concat of channels: its inputs can be parts of its output in both orders. */
@@ -130,12 +127,6 @@ static void class_node(struct layouts *l, const struct wpk_graph_regions *region
     }
     l->is_window[find(l, output)] |= window;
     l->is_kept[find(l, output)] |= is_view;
-}
-
-static bool is_eligible(const struct wpk_graph_value *value)
-{
-    return !value->is_input && !value->is_output && value->data == NULL &&
-           value->rank >= RANK_MIN && value->extent[CHANNELS] > 1;
 }
 
 static bool class_goes_last(const struct layouts *l, int root)
@@ -384,7 +375,7 @@ wpk_err wpk_graph_layout(struct wpk_graph *graph, struct wpk_graph_regions *out,
             }
         }
         for (int v = 0; v < l.value_count; v++) {
-            l.is_kept[find(&l, v)] |= !is_eligible(&l.graph->values[v]);
+            l.is_kept[find(&l, v)] |= !has_order(&l.graph->values[v]);
         }
         err = settle(&l, out);
     }

@@ -2,7 +2,6 @@
 #include "model/region/region.h"
 
 #include "ir/cost.h"
-#include "model/operator/loop.h"
 #include "model/operator/mapping.h"
 
 #include <stdio.h>
@@ -45,12 +44,6 @@ static bool is_pointwise(const struct group *group)
     return group->mapping != WPK_MAPPING_MANY_TO_MANY;
 }
 
-/* True if the group only moves elements, and makes none. */
-static bool is_movement(const struct group *group)
-{
-    return is_pointwise(group) && group->mapping != WPK_MAPPING_ONE_TO_ONE && !group->is_padding;
-}
-
 /* A node of a group may read a value of an earlier group that is to become part of it. */
 static bool may_read(const struct grouping *g, const struct group *earlier,
                      const struct group *group, int node, int value)
@@ -72,11 +65,6 @@ static bool may_read(const struct grouping *g, const struct group *earlier,
     }
 }
 
-static bool is_half(const struct wpk_graph_value *value)
-{
-    return value->dtype == WPK_F16 || value->dtype == WPK_BF16;
-}
-
 /* A group computes with floats of 16 bits to which the earlier one rounds. They go through memory,
  * where instructions read them; the interpreter rounds what is written there alone. */
 static bool rounds_for(const struct grouping *g, const struct group *earlier,
@@ -86,7 +74,8 @@ static bool rounds_for(const struct grouping *g, const struct group *earlier,
 
     for (int i = 0; i < earlier->count; i++) {
         const struct wpk_graph_node *node = &g->graph->nodes[earlier->nodes[i]];
-        rounds = rounds || (is_half(&g->graph->values[node->outputs[0]]) &&
+        enum wpk_dtype dtype = g->graph->values[node->outputs[0]].dtype;
+        rounds = rounds || ((dtype == WPK_F16 || dtype == WPK_BF16) &&
                             !wpk_graph_is_movement(g->graph, earlier->nodes[i]));
     }
     for (int i = 0; rounds && i < group->count; i++) {
@@ -265,8 +254,10 @@ static bool continues_movement(const struct grouping *g, int node)
 {
     const struct wpk_graph_node *n = &g->graph->nodes[node];
     int writer = n->inputs[0] >= 0 ? g->graph->values[n->inputs[0]].writer : -1;
+    const struct group *group = writer >= 0 ? &g->groups[writer] : NULL;
 
-    return writer >= 0 && g->groups[writer].count > 0 && is_movement(&g->groups[writer]) &&
+    return group != NULL && group->count > 0 && is_pointwise(group) &&
+           group->mapping != WPK_MAPPING_ONE_TO_ONE && !group->is_padding &&
            g->graph->nodes[writer].loop == n->loop && g->uses[n->inputs[0]] == 1 &&
            wpk_graph_is_movement(g->graph, node);
 }

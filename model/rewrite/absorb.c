@@ -356,16 +356,6 @@ static wpk_err become_add(struct absorption *a, int node)
 
 /* ---- the graph */
 
-/* `into`: -1: the node is x itself. */
-static wpk_err note(struct absorption *a, int node, int into)
-{
-    const char *name = a->graph->nodes[node].name;
-
-    return into < 0 ? wpk_graph_add_note(a->graph, name, "changes no element")
-                    : wpk_graph_add_note(a->graph, name, "folded into the weights of %s",
-                                         a->graph->nodes[into].name);
-}
-
 static wpk_err absorb(struct absorption *a, int node)
 {
     const struct wpk_graph_affine *affine = &a->affine;
@@ -393,10 +383,15 @@ static wpk_err absorb(struct absorption *a, int node)
     if (err == WPK_ENOENT) {
         return has_factor ? become_add(a, node) : WPK_OK;
     }
-    err = err == WPK_OK ? note(a, node, into) : err;
+    struct wpk_graph *graph = a->graph;
+    if (err == WPK_OK && into < 0) { /* the node is x itself */
+        err = wpk_graph_add_note(graph, graph->nodes[node].name, "changes no element");
+    } else if (err == WPK_OK) {
+        err = wpk_graph_add_note(graph, graph->nodes[node].name, "folded into the weights of %s",
+                                 graph->nodes[into].name);
+    }
     if (err == WPK_OK) {
         /* Let the node that computes x write this node's output instead. */
-        struct wpk_graph *graph = a->graph;
         int writer = graph->values[a->affine.x].writer;
         graph->nodes[writer].outputs = graph->nodes[node].outputs;
         graph->values[a->affine.x].writer = -1;
@@ -406,19 +401,12 @@ static wpk_err absorb(struct absorption *a, int node)
     return err;
 }
 
-static wpk_err absorption_init(struct absorption *a, struct wpk_graph *graph)
-{
-    *a = (struct absorption){.graph = graph};
-    a->uses = wpk_graph_count_uses(graph);
-    a->removed = calloc((size_t)graph->node_count + 1, sizeof(*a->removed));
-    return a->uses != NULL && a->removed != NULL ? WPK_OK : WPK_ENOMEM;
-}
-
 wpk_err wpk_graph_absorb(struct wpk_graph *graph)
 {
-    struct absorption a;
+    struct absorption a = {.graph = graph, .uses = wpk_graph_count_uses(graph)};
 
-    wpk_err err = absorption_init(&a, graph);
+    a.removed = calloc((size_t)graph->node_count + 1, sizeof(*a.removed));
+    wpk_err err = a.uses != NULL && a.removed != NULL ? WPK_OK : WPK_ENOMEM;
     for (int n = 0; err == WPK_OK && n < graph->node_count; n++) {
         err = wpk_graph_affine_find(graph, n, &a.affine);
         if (err == WPK_OK && a.uses[a.affine.x] != 1) {

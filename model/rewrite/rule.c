@@ -133,11 +133,6 @@ static bool has_vector(const struct attempt *a, const struct wpk_graph_node *nod
     return has;
 }
 
-static bool is_commutative(const char *name)
-{
-    return strcmp(name, "Add") == 0 || strcmp(name, "Mul") == 0;
-}
-
 /* Match the operands of operator `name`, whose text begins at `*text`, with a node's. */
 static bool match_node(struct attempt *a, const char *name, const char **text, int index)
 {
@@ -158,7 +153,8 @@ static bool match_node(struct attempt *a, const char *name, const char **text, i
     }
     *a = marked;
     *text = begin;
-    if (is_commutative(name) && node->input_count == 2 && match_operands(a, text, node, true)) {
+    bool commutes = strcmp(name, "Add") == 0 || strcmp(name, "Mul") == 0;
+    if (commutes && node->input_count == 2 && match_operands(a, text, node, true)) {
         return true;
     }
     *a = before;

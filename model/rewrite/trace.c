@@ -38,14 +38,12 @@ bool wpk_trace_dims(const struct wpk_program *p, int axis, int *dims)
     dims[p->stages[p->stage_count - 1].output] = axis;
     for (int s = p->stage_count - 1; s >= 0; s--) {
         const struct wpk_stage *stage = &p->stages[s];
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(p, stage, loads, WPK_LOADS_MAX);
         if (dims[stage->output] < 0 || wpk_node_has_axis(p, stage->expr)) {
             return false;
         }
-        for (int i = 0; i < count; i++) {
-            int *dim = &dims[p->nodes[loads[i]].tensor];
-            int found = wpk_trace_load(p, &p->nodes[loads[i]], dims[stage->output]);
+        for (struct wpk_loads load = wpk_loads_of(p, stage); wpk_loads_next(&load);) {
+            int *dim = &dims[load.node->tensor];
+            int found = wpk_trace_load(p, load.node, dims[stage->output]);
             if (found == WPK_TRACE_MIXED || (*dim != WPK_TRACE_UNREAD && *dim != found)) {
                 return false;
             }

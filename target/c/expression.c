@@ -363,12 +363,6 @@ int wpk_c_open_inside(struct wpk_c_kernel *k, const struct wpk_c_point *point, i
 
 /* ---- nodes */
 
-static struct wpk_c_value integer_of(const struct wpk_node *node)
-{
-    struct wpk_form form = wpk_form_number(node->integer);
-    return wpk_c_integer(node->dtype, &form);
-}
-
 static bool is_rounded(const struct wpk_c_kernel *k, int id)
 {
     const struct wpk_node *node = &k->program->nodes[id];
@@ -425,9 +419,11 @@ static struct wpk_c_value compute(struct wpk_c_kernel *k, const struct wpk_c_poi
         arg[i] = wpk_c_evaluate(k, point, node->arg[i]);
     }
     switch (node->kind) {
-    case WPK_NODE_LITERAL:
+    case WPK_NODE_LITERAL: {
+        struct wpk_form form = wpk_form_number(node->integer);
         return wpk_dtype_is_float(node->dtype) ? wpk_c_real(node->dtype, node->value)
-                                               : integer_of(node);
+                                               : wpk_c_integer(node->dtype, &form);
+    }
     case WPK_NODE_AXIS:
         return wpk_c_integer(WPK_I64, &point->axis[node->axis]);
     case WPK_NODE_LOAD:

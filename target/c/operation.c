@@ -63,25 +63,15 @@ static void put_call(struct wpk_c_kernel *k, enum wpk_c_function function, enum 
     wpk_c_put(&k->text, ")");
 }
 
+/* WPK_C_OVER divides a vector by what is the same in all lanes: within one and a half units in the
+ * last place, which may be infinite instead of the largest number. */
 static struct wpk_c_value call(struct wpk_c_kernel *k, enum wpk_c_function function,
                                const struct wpk_c_value *a, const struct wpk_c_value *b)
 {
     int width = width_of(k, a), other = b == NULL ? 1 : width_of(k, b);
     width = width > other ? width : other;
     struct wpk_c_value value = wpk_c_begin(&k->text, a->dtype, width);
-    put_call(k, function, wpk_c_type_of(a->dtype), a, width, b, width);
-    wpk_c_end(&k->text);
-    return value;
-}
-
-/* A vector by what is the same in all lanes: within one and a half units in the last place, which
- * may be infinite instead of the largest number. */
-static struct wpk_c_value divide_by_number(struct wpk_c_kernel *k, const struct wpk_c_value *a,
-                                           const struct wpk_c_value *b)
-{
-    int width = width_of(k, a);
-    struct wpk_c_value value = wpk_c_begin(&k->text, a->dtype, width);
-    put_call(k, WPK_C_OVER, wpk_c_type_of(a->dtype), a, width, b, 1);
+    put_call(k, function, wpk_c_type_of(a->dtype), a, width, b, function == WPK_C_OVER ? 1 : width);
     wpk_c_end(&k->text);
     return value;
 }
@@ -215,7 +205,7 @@ struct wpk_c_value wpk_c_binary(struct wpk_c_kernel *k, enum wpk_binary op,
             return call(k, WPK_C_QUOTIENT, a, b);
         }
         if (op == WPK_BINARY_DIV && !k->strict && width > 1 && width_of(k, b) == 1) {
-            return divide_by_number(k, a, b);
+            return call(k, WPK_C_OVER, a, b);
         }
     }
     struct wpk_c_value value = wpk_c_begin(&k->text, a->dtype, width);
@@ -381,23 +371,14 @@ static enum wpk_c_function saturating(enum wpk_dtype to)
 }
 
 /* i32 in lanes, all of them within the type, as bytes or words. */
-static struct wpk_c_value narrow(struct wpk_c_kernel *k, enum wpk_dtype to,
-                                 const struct wpk_c_value *wide, int width)
+static struct wpk_c_value narrow_lanes(struct wpk_c_kernel *k, enum wpk_dtype to,
+                                       const struct wpk_c_value *wide, int width)
 {
     struct wpk_c_value value = wpk_c_begin(&k->text, to, width);
     put_converted(k, wpk_c_type_of(to), wide, width);
     wpk_c_end(&k->text);
     value.wide = wide->name + 1;
     return value;
-}
-
-/* Floats in lanes as bytes or words. They stay in i32, too, which is where readers of i32 take
- * them. */
-static struct wpk_c_value convert_to_narrow(struct wpk_c_kernel *k, enum wpk_dtype to,
-                                            const struct wpk_c_value *a, int width)
-{
-    struct wpk_c_value wide = call_to(k, WPK_I32, saturating(to), a, width);
-    return narrow(k, to, &wide, width);
 }
 
 struct wpk_c_value wpk_c_round_to_bytes(struct wpk_c_kernel *k, enum wpk_dtype to,
@@ -420,7 +401,7 @@ struct wpk_c_value wpk_c_round_to_bytes(struct wpk_c_kernel *k, enum wpk_dtype t
         struct wpk_c_value whole = wpk_c_cast(k, WPK_I32, shift);
         wide = wpk_c_binary(k, WPK_BINARY_ADD, &wide, &whole);
     }
-    return width > 1 ? narrow(k, to, &wide, width) : wpk_c_cast(k, to, &wide);
+    return width > 1 ? narrow_lanes(k, to, &wide, width) : wpk_c_cast(k, to, &wide);
 }
 
 static struct wpk_c_value convert(struct wpk_c_kernel *k, enum wpk_dtype to,
@@ -447,7 +428,9 @@ static struct wpk_c_value convert(struct wpk_c_kernel *k, enum wpk_dtype to,
             return x;
         }
     } else if (from_type == WPK_C_F32 && width > 1 && is_narrow_integer(to)) {
-        return convert_to_narrow(k, to, a, width);
+        /* they stay in i32, too, which is where readers of i32 take them */
+        struct wpk_c_value whole = call_to(k, WPK_I32, saturating(to), a, width);
+        return narrow_lanes(k, to, &whole, width);
     } else if (width > 1 && is_narrow_integer(a->dtype) && !is_narrow_integer(to) &&
                to != WPK_BOOL) {
         x = call_to(k, WPK_I32, WPK_C_WIDE, a, width);

@@ -145,13 +145,11 @@ static bool may_pass(struct wpk_c_kernel *k, const struct wpk_stage *of,
 {
     const struct wpk_program *program = k->program;
     const struct wpk_stage *stage = &program->stages[of - k->nest->program->stages];
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
-        const struct wpk_tensor *t = &program->tensors[load->tensor];
-        for (int d = 0; d < t->rank && load->outside < 0; d++) {
-            struct interval index = interval_of(k, program, axis, load->index[d]);
+    struct wpk_loads load = wpk_loads_of(program, stage);
+    while (wpk_loads_next(&load)) {
+        const struct wpk_tensor *t = &program->tensors[load.node->tensor];
+        for (int d = 0; d < t->rank && load.node->outside < 0; d++) {
+            struct interval index = interval_of(k, program, axis, load.node->index[d]);
             int64_t low = 0, high = 0;
             wpk_form_range(&k->forms, &index.low, &low, &high);
             if (low < -t->pad_before[d] || high + index.size > t->extent[d] + t->pad_after[d]) {
@@ -159,7 +157,7 @@ static bool may_pass(struct wpk_c_kernel *k, const struct wpk_stage *of,
             }
         }
     }
-    return count < WPK_LOADS_MAX;
+    return load.count < WPK_LOADS_MAX;
 }
 
 static void axes_of(const struct wpk_stage *stage, const struct wpk_c_box *box, bool host,

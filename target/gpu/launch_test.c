@@ -3,7 +3,7 @@
 #include "target/gpu/point.h"
 #include "target/gpu/print.h"
 
-#include "nest/check.h"
+#include "nest/nest.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

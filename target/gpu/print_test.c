@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of the back end cuda: schedules that it refuses, and its compiler.
  * tests/cuda_kernels.c runs kernels. */
-#include "nest/check.h"
+#include "nest/nest.h"
 #include "target/gpu/nvrtc.h"
 #include "target/gpu/print.h"
 

@@ -63,11 +63,6 @@ static bool refuse(const struct wpk_schedule *schedule, const struct wpk_positio
     return false;
 }
 
-static bool is_grid(const struct wpk_nest_loop *loop)
-{
-    return wpk_bind_is_block(loop->binding) || wpk_bind_is_thread(loop->binding);
-}
-
 /* The loops of a definition that is computed before everything: those over blocks are outermost. */
 static bool accepts_root(const struct wpk_schedule *schedule, const struct wpk_nest_loops *loops,
                          struct wpk_diag *diag)
@@ -206,7 +201,7 @@ bool wpk_halide_accepts(const struct wpk_schedule *schedule, struct wpk_diag *di
     }
     for (int i = 0; i < nest->loop_count; i++) {
         const struct wpk_nest_loop *loop = &nest->loop[i];
-        if (is_grid(loop)) {
+        if (wpk_bind_is_block(loop->binding) || wpk_bind_is_thread(loop->binding)) {
             wpk_diag_set_at(diag, loop->at.line, loop->at.column,
                             "%s needs a target of a GPU: write parallel, serial or unroll",
                             wpk_bind_name(loop->binding));

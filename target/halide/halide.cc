@@ -14,7 +14,6 @@
 #include "target/halide/directive.h"
 #include "target/halide/expression.hh"
 #include "target/halide/launch.hh"
-#include "target/halide/register.hh"
 
 #include <algorithm>
 #include <map>
@@ -273,7 +272,7 @@ void Builder::bound_output(const wpk_tensor &tensor, Func &func)
 
 Stage &Builder::stage_named(const char *name)
 {
-    int found = wpk_schedule_find_stage(&program_, name);
+    int found = wpk_program_find_stage(&program_, name);
     if (found < 0) {
         throw Failure{std::string("no stage ") + name};
     }

@@ -1,27 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "target/halide/register.hh"
+#include "target/halide/launch.hh"
 
 #include <algorithm>
 #include <vector>
 
-namespace wpk {
+namespace wpk
+{
 
 using Halide::Expr;
 using namespace Halide::Internal;
 
-namespace {
+namespace
+{
 
 // The index of an access's first lane.
-Expr first_lane(const Expr &index) {
+Expr first_lane(const Expr &index)
+{
     const Ramp *ramp = index.as<Ramp>();
     return ramp != nullptr ? ramp->base : index;
 }
 
 // The indices of all accesses of an allocation; none that are not of neighbours.
-class Accesses : public IRVisitor {
+class Accesses : public IRVisitor
+{
   public:
     Accesses(std::string name, std::map<std::string, Expr> lets)
-        : name_(std::move(name)), lets_(std::move(lets)) {}
+        : name_(std::move(name)), lets_(std::move(lets))
+    {
+    }
 
     std::vector<Expr> index; // of the first lane, without variables that are lets
     std::vector<int> lanes;
@@ -31,30 +37,36 @@ class Accesses : public IRVisitor {
   private:
     using IRVisitor::visit;
 
-    void visit(const For *loop) override {
+    void visit(const For *loop) override
+    {
         if (loop->for_type != ForType::GPUThread) {
             loops.push_back(loop->name);
         }
         IRVisitor::visit(loop);
     }
-    void visit(const LetStmt *let) override {
+    void visit(const LetStmt *let) override
+    {
         lets_[let->name] = substitute(lets_, let->value);
         IRVisitor::visit(let);
     }
-    void visit(const Let *let) override {
+    void visit(const Let *let) override
+    {
         lets_[let->name] = substitute(lets_, let->value);
         IRVisitor::visit(let);
     }
-    void visit(const Store *store) override {
+    void visit(const Store *store) override
+    {
         take(store->name, store->index);
         IRVisitor::visit(store);
     }
-    void visit(const Load *load) override {
+    void visit(const Load *load) override
+    {
         take(load->name, load->index);
         IRVisitor::visit(load);
     }
 
-    void take(const std::string &name, const Expr &at) {
+    void take(const std::string &name, const Expr &at)
+    {
         if (name != name_) {
             return;
         }
@@ -71,17 +83,20 @@ class Accesses : public IRVisitor {
 
 } // namespace
 
-Stmt RegisterPass::visit(const LetStmt *let) {
+Stmt RegisterPass::visit(const LetStmt *let)
+{
     lets_[let->name] = substitute(lets_, let->value);
     return IRMutator::visit(let);
 }
 
-Expr RegisterPass::visit(const Let *let) {
+Expr RegisterPass::visit(const Let *let)
+{
     lets_[let->name] = substitute(lets_, let->value);
     return IRMutator::visit(let);
 }
 
-Stmt RegisterPass::visit(const Allocate *allocate) {
+Stmt RegisterPass::visit(const Allocate *allocate)
+{
     if (allocate->memory_type != Halide::MemoryType::Register) {
         return IRMutator::visit(allocate);
     }
@@ -107,30 +122,31 @@ Stmt RegisterPass::visit(const Allocate *allocate) {
                           mutate(allocate->body));
 }
 
-Expr RegisterPass::place(const Part &part, const Expr &index) const {
+Expr RegisterPass::place(const Part &part, const Expr &index) const
+{
     Expr at = simplify(substitute(lets_, first_lane(index)) - part.first);
     at = simplify(at - static_cast<int>(part.low));
     return index.type().is_vector() ? Ramp::make(at, 1, index.type().lanes()) : at;
 }
 
-Stmt RegisterPass::visit(const Store *store) {
+Stmt RegisterPass::visit(const Store *store)
+{
     Stmt mutated = IRMutator::visit(store);
     const Store *s = mutated.as<Store>();
     auto part = parts_.find(store->name);
-    return part == parts_.end()
-               ? mutated
-               : Store::make(s->name, s->value, place(part->second, s->index), s->param,
-                             s->predicate, ModulusRemainder());
+    return part == parts_.end() ? mutated
+                                : Store::make(s->name, s->value, place(part->second, s->index),
+                                              s->param, s->predicate, ModulusRemainder());
 }
 
-Expr RegisterPass::visit(const Load *load) {
+Expr RegisterPass::visit(const Load *load)
+{
     Expr mutated = IRMutator::visit(load);
     const Load *l = mutated.as<Load>();
     auto part = parts_.find(load->name);
-    return part == parts_.end()
-               ? mutated
-               : Load::make(l->type, l->name, place(part->second, l->index), l->image, l->param,
-                            l->predicate, ModulusRemainder());
+    return part == parts_.end() ? mutated
+                                : Load::make(l->type, l->name, place(part->second, l->index),
+                                             l->image, l->param, l->predicate, ModulusRemainder());
 }
 
 } // namespace wpk

@@ -184,7 +184,7 @@ static void put_directive(struct wpk_halide_writer *w, const struct wpk_directiv
     case WPK_DIRECTIVE_COMPUTE_AT:
     case WPK_DIRECTIVE_STORE_AT:
         wpk_buf_printf(w->out, ".%s(%s, ", wpk_directive_name(d->kind), d->loop[0]);
-        stage = &w->program->stages[wpk_schedule_find_stage(w->program, d->loop[0])];
+        stage = &w->program->stages[wpk_program_find_stage(w->program, d->loop[0])];
         wpk_halide_put_loop(w, stage, true, d->loop[1]);
         wpk_buf_append_byte(w->out, ')');
         break;

@@ -282,11 +282,6 @@ static void put_cast(struct wpk_halide_writer *w, const struct wpk_stage *stage,
     wpk_buf_append_byte(w->out, ')');
 }
 
-static void put_axis(struct wpk_halide_writer *w, const struct wpk_stage *stage, int axis)
-{
-    wpk_halide_put_loop(w, stage, axis >= stage->rank, stage->axes[axis].name);
-}
-
 static void put_new(struct wpk_halide_writer *w, const struct wpk_stage *stage, int id)
 {
     const struct wpk_node *node = &w->program->nodes[id];
@@ -295,7 +290,7 @@ static void put_new(struct wpk_halide_writer *w, const struct wpk_stage *stage, 
         put_literal(w, node);
         break;
     case WPK_NODE_AXIS:
-        put_axis(w, stage, node->axis);
+        wpk_halide_put_loop(w, stage, node->axis >= stage->rank, stage->axes[node->axis].name);
         break;
     case WPK_NODE_LOAD:
         put_load(w, stage, node);

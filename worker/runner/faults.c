@@ -2,7 +2,7 @@
 #include "worker/runner/runner_ops.h"
 
 #include "common/rng.h"
-#include "ir/derive/fault.h"
+#include "ir/derive/derive.h"
 #include "ir/reference/reference.h"
 #include "worker/verify/verify.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/runner/runner_ops.h"
 
-#include "ir/derive/fault.h"
+#include "ir/derive/derive.h"
 #include "ir/notation/notation.h"
 
 #include <setjmp.h>

@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 /* Testing whether the input sets of an op would show that a stage is wrong. The faults of each
- * stage (ir/derive/fault.h) are evaluated at some compared points of each set. A set shows a fault
+ * stage (ir/derive/derive.h) are evaluated at some compared points of each set. A set shows a fault
  * that moves a point by more than WPK_FAULTS_CLEAR tolerances, a neighbour's value along each axis.
  * While some fault is unseen, more sets join (WPK_INPUT_JOINING). Records name the faults that no
  * set shows. */

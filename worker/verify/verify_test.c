@@ -433,7 +433,8 @@ static void test_transforms(void **state)
         "Y[n,k,y,x] = sum(c:8,r:3,s:3) X[n,c,y+r-1,x+s-1 | 0] * W[k,c,r,s]\n";
     struct wpk_program op = parse(convolution);
     assert_false(wpk_verify_has_transforms(&op));
-    assert_int_equal(wpk_derive_winograd(&op, wpk_contraction_find(&op), 4), WPK_OK);
+    assert_int_equal(wpk_derive_winograd(&op, wpk_contraction_find(&op), (const int64_t[]){4, 4}),
+                     WPK_OK);
     assert_true(wpk_verify_has_transforms(&op));
     wpk_program_fini(&op);
 }

@@ -3,7 +3,7 @@
 #include "target/gpu/space/template.h"
 
 #include "common/cuda_machine.h"
-#include "nest/check.h"
+#include "nest/nest.h"
 #include "tests/cuda_space.h"
 
 #include <setjmp.h>
