@@ -198,7 +198,7 @@ static wpk_err check_dot(const struct subject *s, int i)
     const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, s->loops, i);
     const struct wpk_instruction *instruction = wpk_instruction_at(loop->instruction);
     int64_t terms = wpk_nest_iterations(s->nest, s->entry, s->loops, i);
-    int load[2];
+    struct wpk_instruction_product product[WPK_INSTRUCTION_PRODUCTS_MAX];
     if (!is_update(s) || loop->axis < s->stage->rank || s->loops->atomic ||
         i != s->loops->count - 1 || i == 0 ||
         wpk_nest_at(s->nest, s->loops, i - 1)->binding != WPK_BIND_LANES) {
@@ -210,7 +210,7 @@ static wpk_err check_dot(const struct subject *s, int i)
         return refuse(s, i, "%lld terms, and %s adds %d: write a loop with step %d around",
                       (long long)terms, instruction->name, instruction->terms, instruction->terms);
     }
-    return wpk_instruction_fits(instruction, s->nest->program, s->stage, load)
+    return wpk_instruction_products(instruction, s->nest->program, s->stage, product) > 0
                ? WPK_OK
                : refuse(s, i, "%s sums products of %s and %s in %s: choose another binding",
                         instruction->name, wpk_dtype_name(instruction->operand[0]),

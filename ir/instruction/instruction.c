@@ -142,31 +142,46 @@ int wpk_instruction_find(const char *name)
 
 /* ---- where one fits */
 
-/* The load below a cast to the type of the sums, which keeps its value; -1: it is none. */
-static int load_below(const struct wpk_program *program, int id, enum wpk_dtype sum)
+int wpk_instruction_part_of(const struct wpk_program *program, int id,
+                            enum wpk_instruction_part *part)
 {
+    const struct wpk_node *nodes = program->nodes, *node = &nodes[id];
+    *part = WPK_PART_WHOLE;
+    if (node->kind == WPK_NODE_BINARY &&
+        (node->op == WPK_BINARY_MOD || node->op == WPK_BINARY_DIV) &&
+        nodes[node->arg[1]].kind == WPK_NODE_LITERAL && nodes[node->arg[1]].integer == 16 &&
+        nodes[node->arg[0]].kind == WPK_NODE_CAST &&
+        nodes[nodes[node->arg[0]].arg[0]].dtype == WPK_U8) {
+        *part = node->op == WPK_BINARY_MOD ? WPK_PART_LOW : WPK_PART_HIGH;
+        return node->arg[0];
+    }
+    return id;
+}
+
+/* The load below a cast to the type of the sums, which keeps its value, and which part of it is
+ * read; -1: it is none. */
+static int load_below(const struct wpk_program *program, int id, enum wpk_dtype sum,
+                      enum wpk_instruction_part *part)
+{
+    id = wpk_instruction_part_of(program, id, part);
     const struct wpk_node *node = &program->nodes[id];
     bool casts = node->kind == WPK_NODE_CAST && node->dtype == sum;
     int load = casts ? node->arg[0] : id;
     return program->nodes[load].kind == WPK_NODE_LOAD ? load : -1;
 }
 
-bool wpk_instruction_fits(const struct wpk_instruction *instruction,
-                          const struct wpk_program *program, const struct wpk_stage *stage,
-                          int load[2])
+static bool find_product(const struct wpk_instruction *instruction,
+                         const struct wpk_program *program, const struct wpk_node *node,
+                         struct wpk_instruction_product *out)
 {
-    const struct wpk_node *node = &program->nodes[stage->expr];
-    if (stage->reduction != WPK_REDUCE_SUM || stage->accumulator != instruction->sum ||
-        program->tensors[stage->output].dtype != instruction->sum ||
-        node->kind != WPK_NODE_BINARY || node->op != WPK_BINARY_MUL ||
-        node->dtype != instruction->sum) {
-        return false;
-    }
-    for (int swap = 0; swap < 2; swap++) {
+    bool multiplies = node->kind == WPK_NODE_BINARY && node->op == WPK_BINARY_MUL &&
+                      node->dtype == instruction->sum;
+    for (int swap = 0; swap < 2 && multiplies; swap++) {
         int found = 0;
         for (int i = 0; i < 2; i++) {
-            load[i] = load_below(program, node->arg[swap ^ i], instruction->sum);
-            found += load[i] >= 0 && program->nodes[load[i]].dtype == instruction->operand[i];
+            int load = load_below(program, node->arg[swap ^ i], instruction->sum, &out->part[i]);
+            found += load >= 0 && program->nodes[load].dtype == instruction->operand[i];
+            out->load[i] = load;
         }
         if (found == 2) {
             return true;
@@ -175,15 +190,33 @@ bool wpk_instruction_fits(const struct wpk_instruction *instruction,
     return false;
 }
 
+int wpk_instruction_products(const struct wpk_instruction *instruction,
+                             const struct wpk_program *program, const struct wpk_stage *stage,
+                             struct wpk_instruction_product *out)
+{
+    const struct wpk_node *node = &program->nodes[stage->expr];
+    if (stage->reduction != WPK_REDUCE_SUM || stage->accumulator != instruction->sum ||
+        program->tensors[stage->output].dtype != instruction->sum) {
+        return 0;
+    }
+    if (node->kind == WPK_NODE_BINARY && node->op == WPK_BINARY_ADD) {
+        bool both = find_product(instruction, program, &program->nodes[node->arg[0]], &out[0]) &&
+                    find_product(instruction, program, &program->nodes[node->arg[1]], &out[1]);
+        return both ? 2 : 0;
+    }
+    return find_product(instruction, program, node, &out[0]) ? 1 : 0;
+}
+
 int wpk_instruction_choose(const struct wpk_program *program, const struct wpk_stage *stage,
                            wpk_cpu_flags has)
 {
-    int best = -1, load[2];
+    struct wpk_instruction_product product[WPK_INSTRUCTION_PRODUCTS_MAX];
+    int best = -1;
     for (int i = 0; i < wpk_instruction_count(); i++) {
         bool better = best < 0 || instructions[i].lanes / instructions[i].cost >
                                       instructions[best].lanes / instructions[best].cost;
         if (better && wpk_cpu_flags_fit(instructions[i].flags, has) &&
-            wpk_instruction_fits(&instructions[i], program, stage, load)) {
+            wpk_instruction_products(&instructions[i], program, stage, product) > 0) {
             best = i;
         }
     }

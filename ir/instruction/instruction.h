@@ -45,11 +45,31 @@ int wpk_instruction_find(const char *name);
  *   errors  WPK_EPARSE with the line in `diag`; WPK_ENOMEM */
 wpk_err wpk_instruction_parse(const char *text, struct wpk_instruction *out, struct wpk_diag *diag);
 
-/* The loads that a stage multiplies, in the order of the instruction's operands; false unless the
- * stage sums products of their types in the type of the instruction's sums. */
-bool wpk_instruction_fits(const struct wpk_instruction *instruction,
-                          const struct wpk_program *program, const struct wpk_stage *stage,
-                          int load[2]);
+#define WPK_INSTRUCTION_PRODUCTS_MAX 2
+
+/* What of each element of an operand is multiplied. */
+enum wpk_instruction_part {
+    WPK_PART_WHOLE,
+    WPK_PART_LOW,  /* x % 16: the low half of a byte of u8 */
+    WPK_PART_HIGH, /* x / 16 */
+};
+
+/* The node of which `id` is a part, a cast of u8; or `id` itself, which is whole. */
+int wpk_instruction_part_of(const struct wpk_program *program, int id,
+                            enum wpk_instruction_part *part);
+
+/* A product of two loads, in the order of the instruction's operands. */
+struct wpk_instruction_product {
+    int load[2];
+    enum wpk_instruction_part part[2];
+};
+
+/* Fill `out` with the products whose sum a stage adds up; returns how many they are, 0 unless they
+ * are products of the operands' types in the type of the instruction's sums.
+ *   shape   out [WPK_INSTRUCTION_PRODUCTS_MAX] */
+int wpk_instruction_products(const struct wpk_instruction *instruction,
+                             const struct wpk_program *program, const struct wpk_stage *stage,
+                             struct wpk_instruction_product *out);
 
 /* The number of the instruction with the most lanes for its cost that fits the stage and needs no
  * other flags than these; -1: there is none. */

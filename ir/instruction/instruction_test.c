@@ -88,18 +88,21 @@ static void test_where_one_fits(void **state)
     (void)state;
     static const struct {
         const char *terms;
-        bool fits;
+        int products;
     } cases[] = {
-        {"i32(X[i,k]) * i32(W[k])", true},
-        {"i32(W[k]) * i32(X[i,k])", true},
-        {"i32(X[i,k]) * i32(u8(W[k]))", false},
-        {"(i32(X[i,k]) + i32(W[k]))", false},
+        {"i32(X[i,k]) * i32(W[k])", 1},
+        {"i32(W[k]) * i32(X[i,k])", 1},
+        {"i32(X[i,k]) * i32(u8(W[k]))", 0},
+        {"(i32(X[i,k]) + i32(W[k]))", 0},
+        {"(i32(X[i,k]) % 16 * i32(W[k]) + i32(W[k]) * (i32(X[i,k]) / 16))", 2},
+        {"(i32(X[i,k]) % 8 * i32(W[k]) + i32(X[i,k]) / 16 * i32(W[k]))", 0},
+        {"i32(X[i,k]) * (i32(W[k]) / 16)", 0},
     };
     const struct wpk_instruction *dot = wpk_instruction_at(wpk_instruction_find("vpdpbusd"));
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct wpk_program program;
         struct wpk_buf text = {0};
-        int load[2];
+        struct wpk_instruction_product product[WPK_INSTRUCTION_PRODUCTS_MAX];
         wpk_buf_printf(&text,
                        "input X u8[6,8]\ninput W i8[8]\noutput Y i32[6]\n"
                        "Y[i] = sum.i32(k:8) %s\n",
@@ -110,10 +113,14 @@ static void test_where_one_fits(void **state)
             fail_msg("%s: %s", wpk_buf_text(&text), diag.text);
         }
         wpk_buf_fini(&text);
-        assert_int_equal(wpk_instruction_fits(dot, &program, &program.stages[0], load),
-                         cases[i].fits);
-        if (cases[i].fits) {
-            assert_int_equal(program.nodes[load[0]].dtype, WPK_U8);
+        int count = wpk_instruction_products(dot, &program, &program.stages[0], product);
+        assert_int_equal(count, cases[i].products);
+        for (int k = 0; k < count; k++) {
+            assert_int_equal(program.nodes[product[k].load[0]].dtype, WPK_U8);
+            assert_int_equal(product[k].part[0], count == 1 ? WPK_PART_WHOLE
+                                                 : k == 0   ? WPK_PART_LOW
+                                                            : WPK_PART_HIGH);
+            assert_int_equal(product[k].part[1], WPK_PART_WHOLE);
         }
         wpk_program_fini(&program);
     }

@@ -180,9 +180,10 @@ static void print_row(struct wpk_c_kernel *k, const struct row *row, const struc
     wpk_c_end(&k->text);
 }
 
-static void print_instruction(struct wpk_c_kernel *k, const struct wpk_c_point *point,
-                              const struct wpk_instruction *instruction, int64_t count,
-                              const struct group group[2])
+static void print_product(struct wpk_c_kernel *k, const struct wpk_c_point *point,
+                          const struct wpk_instruction *instruction,
+                          const struct wpk_instruction_product *product, int64_t count,
+                          const struct group group[2])
 {
     const struct row *row = row_of(instruction);
     int width = k->forms.width, output = point->stage->output;
@@ -190,6 +191,9 @@ static void print_instruction(struct wpk_c_kernel *k, const struct wpk_c_point *
     for (int i = 0; i < 2; i++) {
         int64_t size = (int64_t)wpk_dtype_size(instruction->operand[i]);
         operand[i] = load_group(k, &group[i], count * size, width);
+        if (product->part[i] != WPK_PART_WHOLE) {
+            operand[i] = half_of(k, &operand[i], product->part[i] == WPK_PART_HIGH);
+        }
     }
     struct wpk_c_value before = wpk_c_storage_read(k, output, point->axis, width);
     struct wpk_c_value sum = {
@@ -218,9 +222,10 @@ bool wpk_c_print_dot(struct wpk_c_kernel *k, const struct wpk_stage *stage,
 {
     const struct wpk_instruction *instruction = wpk_instruction_at(loop->instruction);
     const struct row *row = row_of(instruction);
-    int width = k->forms.width, load[2];
+    struct wpk_instruction_product product[WPK_INSTRUCTION_PRODUCTS_MAX];
+    struct group group[WPK_INSTRUCTION_PRODUCTS_MAX][2];
+    int width = k->forms.width;
     struct wpk_c_point point;
-    struct group group[2];
     WPK_ASSERT(row != NULL);
     bool incomplete = count < instruction->terms && wpk_dtype_is_float(instruction->sum);
     if (incomplete || width < row->lanes_min || width > instruction->lanes) {
@@ -228,8 +233,13 @@ bool wpk_c_print_dot(struct wpk_c_kernel *k, const struct wpk_stage *stage,
     }
     memcpy(point.axis, axis, (size_t)stage->axis_count * sizeof(*axis));
     wpk_c_point_begin(k, stage, width, &point);
-    if (!wpk_instruction_fits(instruction, k->program, stage, load) ||
-        !find_groups(k, &point, loop->axis, (int)count, instruction->terms, load, group)) {
+    int products = wpk_instruction_products(instruction, k->program, stage, product);
+    bool together = products > 0;
+    for (int i = 0; i < products && together; i++) {
+        together = find_groups(k, &point, loop->axis, (int)count, instruction->terms,
+                               product[i].load, group[i]);
+    }
+    if (!together) {
         if (count < instruction->terms) {
             return false;
         }
@@ -238,11 +248,14 @@ bool wpk_c_print_dot(struct wpk_c_kernel *k, const struct wpk_stage *stage,
         return true;
     }
     wpk_c_line(&k->text, "{");
-    int opened = wpk_c_open_inside(k, &point, load[0]);
-    opened += wpk_c_open_inside(k, &point, load[1]);
-    print_instruction(k, &point, instruction, count, group);
-    for (int i = 0; i <= opened; i++) {
-        wpk_c_line(&k->text, "}");
+    for (int i = 0; i < products; i++) {
+        int opened = wpk_c_open_inside(k, &point, product[i].load[0]);
+        opened += wpk_c_open_inside(k, &point, product[i].load[1]);
+        print_product(k, &point, instruction, &product[i], count, group[i]);
+        for (; opened > 0; opened--) {
+            wpk_c_line(&k->text, "}");
+        }
     }
+    wpk_c_line(&k->text, "}");
     return true;
 }

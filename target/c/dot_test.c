@@ -119,6 +119,19 @@ static void test_vectors_past_the_end(void **state)
            TILES_OF("align j 16\n") "serial k step 4 exact\n" TERMS "k.1 vpdpbusd\n");
 }
 
+/* Two numbers of 4 bits in each byte of an operand: the low halves are multiplied with the first twelve
+ * terms of the other one, the high halves with the rest. */
+static void test_halves_of_bytes(void **state)
+{
+    (void)state;
+    static const char program[] =
+        "layout X i8[5,24] 0,1\nlayout W u8[3,40,4] 0,1,2\nlayout Y i32[5,40] 0,1\n"
+        "program\ninput X i8[5,24]\ninput W u8[3,40,4]\nintermediate T i32[5,40]\n"
+        "output Y i32[5,40]\nT[i,j] = sum.i32(k:12) (i32(W[k/4,j,k%4]) % 16 * i32(X[i,k]) + "
+        "i32(W[k/4,j,k%4]) / 16 * i32(X[i,k+12]))\nY[i,j] = T[i,j] + 1\nend\n";
+    expect(program, TILES "serial k step 4 exact\n" TERMS "k.1 vpdpbusd\n");
+}
+
 /* The signed operand is broadcast, and lanes have the unsigned one. */
 static void test_operands_in_the_other_order(void **state)
 {
@@ -198,6 +211,7 @@ int main(void)
         cmocka_unit_test(test_whole_groups),
         cmocka_unit_test(test_tail_of_terms),
         cmocka_unit_test(test_vectors_past_the_end),
+        cmocka_unit_test(test_halves_of_bytes),
         cmocka_unit_test(test_operands_in_the_other_order),
         cmocka_unit_test(test_pairs_of_bf16),
         cmocka_unit_test(test_pairs_of_i16),

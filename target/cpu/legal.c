@@ -169,26 +169,29 @@ static bool operands_are_legal(const struct wpk_variant *variant, int g,
     const struct wpk_group *group = &s->plan.group[g];
     const struct wpk_member *member = &group->member[group->contraction];
     const struct wpk_stage *stage = &program->stages[member->stage];
-    int load[2], in_lanes = 0;
-    if (!wpk_instruction_fits(wpk_instruction_at(d->instruction), program, stage, load)) {
-        return wpk_illegal(why, "no instruction fits");
-    }
-    for (int i = 0; i < 2; i++) {
-        const struct wpk_node *node = &program->nodes[load[i]];
-        bool lanes = false;
-        for (int a = 0; a < stage->rank; a++) {
-            lanes = lanes ||
-                    (member->root_axis[a] == d->vec && wpk_contraction_uses_axis(program, node, a));
+    struct wpk_instruction_product product[WPK_INSTRUCTION_PRODUCTS_MAX];
+    int count =
+        wpk_instruction_products(wpk_instruction_at(d->instruction), program, stage, product);
+    bool one = count > 0; /* operand of each product is in lanes */
+    for (int p = 0; p < count; p++) {
+        int in_lanes = 0;
+        for (int i = 0; i < 2; i++) {
+            const struct wpk_node *node = &program->nodes[product[p].load[i]];
+            bool lanes = false;
+            for (int a = 0; a < stage->rank; a++) {
+                lanes = lanes || (member->root_axis[a] == d->vec &&
+                                  wpk_contraction_uses_axis(program, node, a));
+            }
+            in_lanes += lanes;
+            bool copied = is_copied(variant, d, g, node->tensor);
+            if (!copied && (lanes || !lies_along(program, node, d->dot))) {
+                return wpk_illegal(
+                    why, "the terms of an instruction do not lie together: copy the operand");
+            }
         }
-        in_lanes += lanes;
-        bool copied = is_copied(variant, d, g, node->tensor);
-        if (!copied && (lanes || !lies_along(program, node, d->dot))) {
-            return wpk_illegal(why,
-                               "the terms of an instruction do not lie together: copy the operand");
-        }
+        one = one && in_lanes == 1;
     }
-    return in_lanes == 1 ||
-           wpk_illegal(why, "an instruction needs lanes along one of its operands");
+    return one || wpk_illegal(why, "an instruction needs lanes along one of its operands");
 }
 
 static bool dot_is_legal(const struct wpk_variant *variant, int g, const struct wpk_decisions *d,
