@@ -38,7 +38,14 @@ struct copy_dims {
     int count;
 };
 
-enum { KEY_UNROLLED = 50, KEY_REDUCTION = 100, KEY_TILE = 200, KEY_LANES = 299, KEY_TERMS };
+enum {
+    KEY_UNROLLED = 50,
+    KEY_OUTER_SUM = 60,
+    KEY_REDUCTION = 100,
+    KEY_TILE = 200,
+    KEY_LANES = 299,
+    KEY_TERMS
+};
 
 /* Dimensions stay sorted; of equal keys the one that was put first comes first. */
 static void put_dim(struct copy_dims *dims, int dim, int64_t block, int key)
@@ -107,6 +114,8 @@ static void collect_dims(const struct wpk_variant *variant, int g, const struct 
         int axis = wpk_index_axis(program, load->index[dim]);
         if (axis >= rank) {
             put_reduction(d, dim, axis, dims);
+        } else if (axis >= 0 && member->in_sum && member->root_axis[axis] < 0) {
+            put_dim(dims, dim, 0, KEY_OUTER_SUM);
         } else if (axis >= 0) {
             put_output(&program->stages[group->root], d, d->halves[slot], dim,
                        member->root_axis[axis], dims);

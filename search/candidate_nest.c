@@ -476,6 +476,21 @@ static bool is_transform(const struct wpk_stage *stage, const struct wpk_member 
     return all;
 }
 
+/* The place inside the loops over the terms of a member's sum. */
+static struct wpk_nest_place place_in_sum(const struct draft *draft, int g, int stage)
+{
+    int e = draft->root[g], innermost = -1;
+    while (draft->nest->entry[e].stage != stage) {
+        e++;
+        WPK_ASSERT(e < draft->nest->entry_count);
+    }
+    const struct wpk_nest_loops *update = &draft->nest->entry[e].update;
+    for (int i = 0; i < update->count; i++) {
+        innermost = wpk_nest_is_rolled(wpk_nest_at(draft->nest, update, i)) ? i : innermost;
+    }
+    return (struct wpk_nest_place){.entry = e, .update = true, .loop = innermost};
+}
+
 static void add_member(struct draft *draft, int g, int m)
 {
     const struct wpk_group *group = &draft->structure->plan.group[g];
@@ -492,7 +507,9 @@ static void add_member(struct draft *draft, int g, int m)
                 ? i
                 : innermost;
     }
-    entry->place = (struct wpk_nest_place){.entry = draft->root[g], .loop = innermost};
+    entry->place = member->in_sum
+                       ? place_in_sum(draft, g, group->member[member->consumer].stage)
+                       : (struct wpk_nest_place){.entry = draft->root[g], .loop = innermost};
     entry->bounded = true;
     entry->inlined = member->inlined;
     if (m == group->contraction && draft->d[g].panel) {

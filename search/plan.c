@@ -49,6 +49,27 @@ static bool keeps_alignment(const struct wpk_program *program, const struct wpk_
     return true;
 }
 
+/* True if the reader sums other terms than the load alone, and nothing of the contraction's operands
+ * is read again by its terms: each block of a sum is then computed where it is added to the others,
+ * as where blocks have scales. */
+static bool is_summed_in_blocks(const struct wpk_program *program, const struct wpk_stage *stage,
+                                const struct wpk_stage *reader, int load)
+{
+    int term = reader->expr;
+    while (program->nodes[term].kind == WPK_NODE_CAST) {
+        term = program->nodes[term].arg[0];
+    }
+    bool blocks = reader->reduction == WPK_REDUCE_SUM && term != load;
+    for (int d = 0; d < stage->rank && blocks; d++) {
+        bool summed = wpk_index_axis(program, program->nodes[load].index[d]) >= reader->rank;
+        for (struct wpk_loads of = wpk_loads_of(program, stage); wpk_loads_next(&of);) {
+            blocks = blocks && (!summed || stage->axes[d].extent == 1 ||
+                                wpk_contraction_uses_axis(program, of.node, d));
+        }
+    }
+    return blocks;
+}
+
 /* The stage that this one joins, or -1: it is a root. */
 static int joins(const struct wpk_program *program, int id, int *load)
 {
@@ -64,8 +85,11 @@ static int joins(const struct wpk_program *program, int id, int *load)
     const struct wpk_stage *reader = &program->stages[consumer];
     wpk_reuse_mark_literal(program, stage, literal);
     wpk_reuse_mark_literal(program, reader, consumer_literal);
-    bool joined = wpk_reuse_pays(program, stage, literal) || finishes_contraction(program, stage)
-                      ? wpk_reuse_reads_one_to_one(program, reader, *load)
+    bool pays = wpk_reuse_pays(program, stage, literal);
+    bool joined = pays || finishes_contraction(program, stage)
+                      ? wpk_reuse_reads_one_to_one(program, reader, *load) &&
+                            (reader->reduction == WPK_REDUCE_NONE ||
+                             (pays && is_summed_in_blocks(program, stage, reader, *load)))
                       : wpk_reuse_reads_once(program, reader, *load, consumer_literal);
     /* the tiles of a product begin and end inside the rows of what it reads flat: these are no box
      * of rows and columns, which could be computed for the tile */
@@ -224,6 +248,8 @@ static wpk_err add_member(const struct wpk_program *program, struct wpk_group *g
     member->load = load;
     member->inlined = stage->reduction == WPK_REDUCE_NONE;
     wpk_reuse_mark_literal(program, stage, member->literal);
+    member->in_sum = program->stages[consumer].reduction != WPK_REDUCE_NONE &&
+                     wpk_reuse_pays(program, stage, member->literal);
     for (int d = 0; d < stage->rank; d++) {
         int axis = wpk_index_axis(program, program->nodes[load].index[d]);
         bool output_axis = axis >= 0 && axis < program->stages[consumer].rank;
@@ -240,7 +266,8 @@ static bool is_row(const struct wpk_program *program, const struct wpk_group *gr
 {
     const struct wpk_stage *stage = &program->stages[member->stage];
     int last = stage->rank - 1;
-    if (member->consumer < 0 || member->inlined || last < 0 || stage->axes[last].extent == 1) {
+    if (member->consumer < 0 || member->inlined || member->in_sum || last < 0 ||
+        stage->axes[last].extent == 1) {
         return false;
     }
     const struct wpk_member *reader = &group->member[member->consumer];
@@ -387,7 +414,13 @@ void wpk_plan_regions(const struct wpk_program *program, const struct wpk_group 
     for (int m = 0; m < group->member_count; m++) {
         const struct wpk_member *member = &group->member[m];
         const struct wpk_stage *stage = &program->stages[member->stage];
-        const int64_t *of_consumer = member->consumer < 0 ? tile : region[member->consumer];
+        int64_t of_consumer[WPK_AXES_MAX];
+        memcpy(of_consumer, member->consumer < 0 ? tile : region[member->consumer],
+               sizeof(of_consumer));
+        for (int a = 0; a < WPK_AXES_MAX && member->in_sum; a++) {
+            bool summed = a >= program->stages[group->member[member->consumer].stage].rank;
+            of_consumer[a] = summed ? 1 : of_consumer[a];
+        }
         for (int d = 0; d < stage->rank; d++) {
             int64_t low = 0, high = 0;
             wpk_index_range_in(program, program->nodes[member->load].index[d], origin, of_consumer,

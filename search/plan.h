@@ -25,6 +25,7 @@ struct wpk_member {
     int consumer;                /* member index whose load reads it, -1: the root */
     int load;                    /* that load's node */
     bool inlined;                /* pointwise and read once: no loops of its own */
+    bool in_sum;                 /* a contraction inside the loops of its consumer's sum */
     int root_axis[WPK_AXES_MAX]; /* [rank] the root axis an output axis follows, or -1 */
     bool literal[WPK_AXES_MAX];  /* [axis_count] the axis indexes a literal */
 };

@@ -169,6 +169,28 @@ static void test_reductions_over_rows(void **state)
                   "Y(Y_r(Y_p)) sums Y_p, rows");
 }
 
+#define BLOCKS                                                                                     \
+    "input X i8[6,5,8]\nconstant W i8[5,8,40]\nconstant S f32[5,40]\nintermediate P i32[6,5,40]\n" \
+    "output Y f32[6,40]\nP[i,b,j] = sum(k:8) i32(X[i,b,k]) * i32(W[b,k,j])\n"
+
+/* The sum of a block is computed where it is added to the others: nothing of its operands is read
+ * again by the terms of these. Parts that are only added up stay apart, for threads. */
+static void test_sums_of_blocks(void **state)
+{
+    (void)state;
+    expect_groups(BLOCKS "Y[i,j] = sum(b:5) f32(P[i,b,j]) * S[b,j]\n", 0,
+                  "Y(Y_r(P)) sums P, reuse");
+    expect_groups("input X i8[6,5,8]\nconstant W i8[5,8,40]\nintermediate P f32[6,5,40]\n"
+                  "output Y f32[6,40]\nP[i,b,j] = sum(k:8) f32(X[i,b,k]) * f32(W[b,k,j])\n"
+                  "Y[i,j] = sum(b:5) P[i,b,j]\n",
+                  0, "P(P_r) sums P_r, reuse | Y(Y_r) sums Y_r");
+    /* each term of Y would read all of a row of X again */
+    expect_groups("input X f32[6,8]\nconstant W f32[8,5]\nconstant S f32[5]\n"
+                  "intermediate P f32[6,5]\noutput Y f32[6]\n"
+                  "P[i,b] = sum(k:8) X[i,k] * W[k,b]\nY[i] = sum(b:5) P[i,b] * S[b]\n",
+                  0, "P(P_r) sums P_r, reuse | Y(Y_r) sums Y_r");
+}
+
 static void test_other_programs(void **state)
 {
     (void)state;
@@ -242,6 +264,16 @@ static void test_regions(void **state)
     assert_memory_equal(region[1], s1, sizeof(s1));
     wpk_plan_fini(&plan);
     wpk_program_fini(&program);
+    /* of the sum of a block: one block at a time */
+    parse(BLOCKS "Y[i,j] = sum(b:5) f32(P[i,b,j]) * S[b,j]\n", &program);
+    assert_int_equal(wpk_plan_normalize(&program, &machine), WPK_OK);
+    assert_int_equal(wpk_plan_derive(&program, &plan), WPK_OK);
+    wpk_plan_regions(&program, &plan.group[0], (const int64_t[WPK_AXES_MAX]){2, 16}, region);
+    static const int64_t total[] = {2, 16, 5}, block[] = {2, 1, 16, 8};
+    assert_memory_equal(region[0], total, sizeof(total));
+    assert_memory_equal(region[1], block, sizeof(block));
+    wpk_plan_fini(&plan);
+    wpk_program_fini(&program);
 }
 
 /* The regions that rules judge a tile by are those that the nest computes.   returns  axes
@@ -307,6 +339,7 @@ int main(void)
         cmocka_unit_test(test_convolution),
         cmocka_unit_test(test_winograd_1d),
         cmocka_unit_test(test_reductions_over_rows),
+        cmocka_unit_test(test_sums_of_blocks),
         cmocka_unit_test(test_other_programs),
         cmocka_unit_test(test_regions),
         cmocka_unit_test(test_regions_are_those_of_nests),

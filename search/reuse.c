@@ -202,9 +202,6 @@ bool wpk_reuse_reads_one_to_one(const struct wpk_program *program, const struct 
 {
     const struct wpk_node *node = &program->nodes[load];
     bool used[WPK_AXES_MAX] = {false};
-    if (stage->reduction != WPK_REDUCE_NONE) {
-        return false;
-    }
     for (int d = 0; d < program->tensors[node->tensor].rank; d++) {
         int axis = wpk_index_axis(program, node->index[d]);
         if (axis < 0 || used[axis]) {
@@ -212,7 +209,7 @@ bool wpk_reuse_reads_one_to_one(const struct wpk_program *program, const struct 
         }
         used[axis] = true;
     }
-    for (int a = 0; a < stage->rank; a++) {
+    for (int a = 0; a < stage->axis_count; a++) {
         if (!used[a] && stage->axes[a].extent > 1) {
             return false;
         }

@@ -31,7 +31,7 @@ int wpk_reuse_mark_index(const struct wpk_program *program, int node, bool *used
  *   shape   literal [axis_count], as above */
 bool wpk_reuse_reads_once(const struct wpk_program *program, const struct wpk_stage *stage,
                           int load, const bool *literal);
-/* True if the stage is pointwise, and each index of the load is an output axis, each axis once. */
+/* True if each index of the load is an axis of the stage, each axis once. */
 bool wpk_reuse_reads_one_to_one(const struct wpk_program *program, const struct wpk_stage *stage,
                                 int load);
 

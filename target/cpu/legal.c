@@ -209,6 +209,13 @@ static bool dot_is_legal(const struct wpk_variant *variant, int g, const struct 
     if (d->vec < 0 || d->lanes < 4) {
         return wpk_illegal(why, "an instruction needs lanes");
     }
+    const struct wpk_group *group = &((const struct wpk_structure *)variant->plan)->plan.group[g];
+    const struct wpk_stage *root = &variant->program.stages[group->root];
+    if (group->member[group->contraction].in_sum && wpk_has_block_loop(root, d, d->vec) &&
+        root->axes[d->vec].extent % d->tile[d->vec] != 0) {
+        /* the total has no slack as the copy has: a tile that may pass the end moves inwards */
+        return wpk_illegal(why, "tiles of a sum of blocks do not divide a blocked axis");
+    }
     return operands_are_legal(variant, g, d, why);
 }
 
@@ -270,7 +277,8 @@ static void add_member(const struct wpk_variant *variant, const struct wpk_space
                                                            : region[a];
     }
     if (m == group->contraction) {
-        tile->accumulators = product(of.vectors, stage->rank);
+        /* what a block's sum is added to is kept, too */
+        tile->accumulators = product(of.vectors, stage->rank) * (member->in_sum ? 2 : 1);
         if (d->red_count > 0) {
             of.vectors[d->red[d->red_count - 1]] = d->unroll;
         }
