@@ -4,6 +4,7 @@
  * A load that may leave its tensor is a branch around what reads it: for all lanes at once if they
  * are inside or the branch is about no lane, else lane by lane. An inlined stage is read by
  * computing it. */
+#include "ir/instruction/instruction.h"
 #include "target/c/kernel.h"
 
 #include <inttypes.h>
@@ -404,6 +405,35 @@ static bool quantize(struct wpk_c_kernel *k, const struct wpk_c_point *point,
     return true;
 }
 
+/* Half of a byte as a float, with a number added: one of sixteen in a register. */
+static bool pick_half(struct wpk_c_kernel *k, const struct wpk_c_point *point,
+                      const struct wpk_node *node, struct wpk_c_value *out)
+{
+    const struct wpk_node *nodes = k->program->nodes, *sum = &nodes[node->arg[0]];
+    enum wpk_instruction_part part;
+    int id = node->arg[0];
+    int64_t first = 0;
+    if (node->kind != WPK_NODE_CAST || node->dtype != WPK_F32 || point->width != WPK_C_PICKS ||
+        k->vector_bytes < WPK_C_PICKS * (int)sizeof(float)) {
+        return false;
+    }
+    if (sum->kind == WPK_NODE_BINARY && nodes[sum->arg[1]].kind == WPK_NODE_LITERAL &&
+        (sum->op == WPK_BINARY_ADD || sum->op == WPK_BINARY_SUB)) {
+        first = nodes[sum->arg[1]].integer * (sum->op == WPK_BINARY_ADD ? 1 : -1);
+        id = sum->arg[0];
+    }
+    int byte = wpk_instruction_part_of(k->program, id, &part);
+    struct wpk_c_value index = wpk_c_evaluate(k, point, part == WPK_PART_LOW ? byte : id);
+    bool picks = part != WPK_PART_WHOLE && index.kind == WPK_C_NAME && index.width == point->width;
+    if (picks) {
+        *out = wpk_c_begin(&k->text, WPK_F32, index.width);
+        wpk_c_put_function(&k->text, WPK_C_PICK, WPK_C_F32, index.width);
+        wpk_c_put(&k->text, "(t%d, %" PRId64 ")", index.name, first);
+        wpk_c_end(&k->text);
+    }
+    return picks;
+}
+
 static struct wpk_c_value compute(struct wpk_c_kernel *k, const struct wpk_c_point *point, int id)
 {
     const struct wpk_node *node = &k->program->nodes[id];
@@ -412,7 +442,7 @@ static struct wpk_c_value compute(struct wpk_c_kernel *k, const struct wpk_c_poi
                 : node->kind == WPK_NODE_BINARY ? 2
                 : node->kind == WPK_NODE_UNARY  ? 1
                                                 : node->kind == WPK_NODE_CAST;
-    if (quantize(k, point, node, &quantized)) {
+    if (quantize(k, point, node, &quantized) || pick_half(k, point, node, &quantized)) {
         return quantized;
     }
     for (int i = 0; i < count; i++) {

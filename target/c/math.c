@@ -67,6 +67,7 @@ static const struct row rows[WPK_C_FUNCTION_COUNT] = {
                       NULL},
     [WPK_C_WIDE] = {"i32$X", "$V a", "a[i]", "a", NULL},
     [WPK_C_NEAREST] = {"i32$X", "$V a", "a[i]", "(i32)__builtin_rint$F(a)", NULL},
+    [WPK_C_PICK] = {"$V", "i32$X a, int first", "a[i], first", "(a & 15) + first", NULL},
 };
 
 /* ---- vectors whose lanes are not computed one by one */
@@ -163,6 +164,14 @@ static const char wide_text[] = "INLINE i32$X $V_wide($V a)\n{\n"
 static const char nearest_f32_text[] =
     "INLINE i32$X $V_nearest($V a) { return ($I)(a + 0x1.8p23f) - 0x4b400000; }\n";
 
+/* The low bits of an index choose. */
+static const char pick_text[] =
+    "INLINE $V $V_pick(i32$X a, int first)\n{\n"
+    "  const $V table = ($V){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} + (f32)first;\n"
+    "  $V r;\n  __asm__(\"vpermps %[t], %[a], %[r]\" : [r] \"=v\"(r) : [a] \"v\"(a), [t] "
+    "\"v\"(table));\n"
+    "  return r;\n}\n";
+
 /* The texts before all functions: narrow floating types, bit by bit, nearest even. An f64 comes to
  * them in 13 digits, of which the last is set if any digit after it is: it rounds once. */
 static const char narrow_text[] =
@@ -213,6 +222,8 @@ static const char *own_text(enum wpk_c_function function, enum wpk_c_type type)
         return wide_text;
     case WPK_C_NEAREST:
         return type == WPK_C_F32 ? nearest_f32_text : NULL;
+    case WPK_C_PICK:
+        return pick_text;
     default:
         return NULL;
     }
@@ -257,6 +268,7 @@ struct wpk_c_needs wpk_c_function_needs(enum wpk_c_function function, enum wpk_c
         [WPK_C_TO_BF16] = WPK_C_U16,  [WPK_C_TO_I8] = WPK_C_I8,   [WPK_C_TO_U8] = WPK_C_U8,
         [WPK_C_TO_I16] = WPK_C_I16,   [WPK_C_TO_ODD] = WPK_C_F32, [WPK_C_TO_I32] = WPK_C_I32,
         [WPK_C_TO_I64] = WPK_C_I64,   [WPK_C_WIDE] = WPK_C_I32,   [WPK_C_NEAREST] = WPK_C_I32,
+        [WPK_C_PICK] = WPK_C_I32,
     };
     struct wpk_c_needs needs = {0};
     bool own = vector && own_text(function, type) != NULL;

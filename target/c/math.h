@@ -66,7 +66,10 @@ const char *wpk_c_type_text(enum wpk_c_type type);
     X(TO_I32, "to_i32")                                                                            \
     X(TO_I64, "to_i64")                                                                            \
     X(WIDE, "wide")                                                                                \
-    X(NEAREST, "nearest")
+    X(NEAREST, "nearest")                                                                          \
+    X(PICK, "pick")
+
+#define WPK_C_PICKS 16 /* elements of PICK's table, and lanes that it has */
 
 #define WPK_C_FUNCTION_ENUM(name, text) WPK_C_##name,
 enum wpk_c_function { WPK_C_FUNCTION_LIST(WPK_C_FUNCTION_ENUM) WPK_C_FUNCTION_COUNT };

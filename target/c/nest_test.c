@@ -31,17 +31,19 @@ static void add_text(struct wpk_kernels *batch, const char *head, const char *ne
     wpk_buf_fini(&text);
 }
 
-static void expect_nests(const char *head, const char *const *nests, int count, bool exact)
+static void expect_nests(const char *head, const char *const *nests, int count, bool exact,
+                         wpk_cpu_flags flags)
 {
     static struct wpk_kernels batch; /* large */
     struct wpk_device here;
     struct wpk_rng rng;
     assert_int_equal(wpk_device_probe(WPK_CPU_FLAGS_ALL, &here), WPK_OK);
-    if (!wpk_cpu_flags_fit(WPK_CPU_SET_AVX2, here.cpu.flags)) {
+    if (!wpk_cpu_flags_fit(flags, here.cpu.flags)) {
         skip();
     }
     wpk_rng_seed(&rng, 1);
-    batch.flags = WPK_CPU_SET_AVX2;
+    batch.count = 0;
+    batch.flags = flags;
     batch.exact = exact;
     for (int i = 0; i < count; i++) {
         add_text(&batch, head, nests[i]);
@@ -49,7 +51,8 @@ static void expect_nests(const char *head, const char *const *nests, int count, 
     wpk_check_kernels(&batch, &rng);
 }
 
-#define EXPECT_NESTS(head, nests) expect_nests(head, nests, sizeof(nests) / sizeof(nests[0]), false)
+#define EXPECT_NESTS(head, nests)                                                                  \
+    expect_nests(head, nests, sizeof(nests) / sizeof(nests[0]), false, WPK_CPU_SET_AVX2)
 
 #define PLANE                                                                                      \
     HEAD "layout X f32[13,21] 0,1\nlayout Y f32[13,21] 0,1\nprogram\ninput X f32[13,21]\n"         \
@@ -320,7 +323,48 @@ static void test_quantizers(void **state)
         "serial i\nserial j step 16 guard\nunroll j.1 step 4 guard\nlanes j.2\n",
         "serial i\nserial j step 16 guard\nlanes j.1\n",
     };
-    expect_nests(head, nests, sizeof(nests) / sizeof(nests[0]), true);
+    expect_nests(head, nests, sizeof(nests) / sizeof(nests[0]), true, WPK_CPU_SET_AVX2);
+}
+
+/* Numbers of 4 bits as floats: with AVX-512 each is picked out of a register. */
+static void test_halves_as_floats(void **state)
+{
+    (void)state;
+    static const char head[] =
+        "wpk-schedule 2\ntarget x86-64-linux-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake "
+        "threads 1\nby c\nlayout X u8[13,48] 0,1\nlayout Y f32[13,48] 0,1\nprogram\n"
+        "input X u8[13,48]\noutput Y f32[13,48]\nY[i,j] = f32(i32(X[i,j]) % 16 - 8) + "
+        "f32(i32(X[i,j]) / 16 + 3) * 0.25 + f32(i32(X[i,j]) / 16)\nend\nstage Y root\n";
+    static const char *const nests[] = {
+        "serial i\nserial j step 16 exact\nlanes j.1\n",
+        "serial i\nserial j step 8 exact\nlanes j.1\n",
+        "serial i\nserial j\n",
+    };
+    expect_nests(head, nests, sizeof(nests) / sizeof(nests[0]), true, WPK_CPU_SET_AVX512);
+}
+
+#define BLOCKS                                                                                     \
+    HEAD "layout X f32[6,5,8] 0,1,2\nlayout W f32[5,8,32] 0,1,2\nlayout S f32[5,32] 0,1\n"         \
+         "layout Y f32[6,32] 0,1\nprogram\ninput X f32[6,5,8]\ninput W f32[5,8,32]\n"              \
+         "input S f32[5,32]\nintermediate P f32[6,5,32]\nintermediate T f32[6,32]\n"               \
+         "output Y f32[6,32]\nP[i,b,j] = sum.f32(k:8) (X[i,b,k] * W[b,k,j] + X[i,b,7-k] * 0.5)\n"  \
+         "T[i,j] = sum.f32(b:5) P[i,b,j] * S[b,j]\nY[i,j] = T[i,j]\nend\nstage Y root\n"           \
+         "serial i step 2 exact\nserial j step 16 exact\nunroll i.1\nunroll j.1 step 8 exact\n"    \
+         "lanes j.2\nstage T in Y j\nextent i 2 j 16\ninit\nunroll i\nunroll j step 8 exact\n"     \
+         "lanes j.1\nupdate\n"
+#define OF_BLOCK "unroll i\nunroll j step 8 exact\nlanes j.1\n"
+
+/* A sum inside the loops of a sum. */
+static void test_sums_of_blocks(void **state)
+{
+    (void)state;
+    static const char *const nests[] = {
+        "serial b\n" OF_BLOCK "stage P in T b\nextent i 2 b 1 j 16\ninit\n" OF_BLOCK
+        "update\nserial k step 2 exact\nunroll k.1\n" OF_BLOCK,
+        "serial b step 2 guard\nunroll b.1\n" OF_BLOCK "stage P in T b\ninit\nserial b\n" OF_BLOCK
+        "update\nserial b\nserial k\n" OF_BLOCK,
+    };
+    EXPECT_NESTS(BLOCKS, nests);
 }
 
 int main(void)
@@ -328,6 +372,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tails),
         cmocka_unit_test(test_quantizers),
+        cmocka_unit_test(test_halves_as_floats),
+        cmocka_unit_test(test_sums_of_blocks),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_kept_in_the_output),
         cmocka_unit_test(test_loads_outside),

@@ -77,13 +77,19 @@ void wpk_c_print_point(struct wpk_c_kernel *k, const struct wpk_stage *stage, bo
     struct wpk_c_point point;
     begin_point(k, stage, axis, &point);
     if (update) {
-        /* The term joins what was reduced before. */
+        /* The term joins what was reduced before; of a sum of two products each is added by itself,
+         * in one instruction. */
         enum wpk_binary op = wpk_c_joining(stage->reduction);
+        const struct wpk_node *node = &k->program->nodes[stage->expr];
+        bool parts = op == WPK_BINARY_ADD && node->kind == WPK_NODE_BINARY &&
+                     node->op == (int)WPK_BINARY_ADD && !node->strict;
         int width = k->forms.width;
-        struct wpk_c_value before = wpk_c_storage_read(k, stage->output, point.axis, width);
-        struct wpk_c_value term = wpk_c_evaluate(k, &point, stage->expr);
-        term = wpk_c_binary(k, op, &before, &term);
-        wpk_c_storage_write(k, stage->output, point.axis, width, &term);
+        struct wpk_c_value all = wpk_c_storage_read(k, stage->output, point.axis, width);
+        for (int i = 0; i <= (parts ? 1 : 0); i++) {
+            struct wpk_c_value term = wpk_c_evaluate(k, &point, parts ? node->arg[i] : stage->expr);
+            all = wpk_c_binary(k, op, &all, &term);
+        }
+        wpk_c_storage_write(k, stage->output, point.axis, width, &all);
     } else {
         bool reduces = stage->reduction != WPK_REDUCE_NONE;
         struct wpk_c_value value =
