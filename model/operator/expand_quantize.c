@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- *   source  ONNX operators QuantizeLinear 21, DequantizeLinear 21, DynamicQuantizeLinear 11; ONNX
- *           Runtime docs/ContribOperators.md for MatMulNBits */
+ *   source  ONNX operators QuantizeLinear 21, DequantizeLinear 21, DynamicQuantizeLinear 11 */
 #include "model/operator/expand_quantize.h"
 
 #include "model/operator/operator.h"
@@ -282,114 +281,5 @@ wpk_err wpk_expand_dynamic_quantize(struct wpk_expansion *e)
         return wpk_expansion_refuse(e, "it quantizes another type than f32");
     }
     wpk_quantize_dynamically(e, e->node->inputs[0], &x, &outputs, &made);
-    return WPK_OK;
-}
-
-/* ---- weights of 4 bits */
-
-/* Unpack constants of 4 bits, the low ones first, to u8.
- *   shape   packed [rows, bytes], of which `count` elements of each row are read
- *   owns  the graph; NULL without memory */
-static uint8_t *unpack(struct wpk_expansion *e, const uint8_t *packed, int64_t rows, int64_t count,
-                       int64_t bytes)
-{
-    uint8_t *out = WPK_ARENA_NEW(&e->graph->arena, uint8_t, (size_t)(rows * count));
-
-    for (int64_t i = 0; out != NULL && i < rows * count; i++) {
-        uint8_t both = packed[i / count * bytes + i % count / 2];
-        out[i] = i % count % 2 == 0 ? both & 15 : both >> 4;
-    }
-    return out;
-}
-
-#define PACKED_ROWS_MAX 16 /* of x: more are worth a copy of the weights in f32 */
-
-/* Append the product with packed weights, two of which are unpacked beside each other in registers:
- * b [n,blocks,block/2], scales [n,blocks], zero points likewise; -1: 8. */
-static int multiply_packed(struct wpk_expansion *e, const struct wpk_graph_value *a, int b, int s,
-                           int zero, const int64_t packed[3], int output)
-{
-    const char *from = zero >= 0 ? "i32(X3[j,b])" : "8";
-    int64_t extent[WPK_RANK_MAX];
-
-    memcpy(extent, a->extent, (size_t)a->rank * sizeof(*extent));
-    int64_t block = 2 * packed[2];
-    extent[a->rank - 1] = packed[0];
-    struct wpk_buf rows = {0};
-    for (int d = 0; d < a->rank - 1; d++) {
-        wpk_buf_printf(&rows, "d%d,", d);
-    }
-    const char *row = rows.size > 0 ? wpk_buf_text(&rows) : "";
-    wpk_buf_printf(&e->text,
-                   "Y[%sj] = sum(b:%lld,h:%lld) X2[j,b] * (X[%sb*%lld+2*h] * "
-                   "f32(i32(X1[j,b,h]) %% 16 - %s) + X[%sb*%lld+2*h+1] * "
-                   "f32(i32(X1[j,b,h]) / 16 - %s))",
-                   row, (long long)packed[1], (long long)packed[2], row, (long long)block, from,
-                   row, (long long)block, from);
-    wpk_err err = wpk_buf_status(&rows);
-    e->to.err = e->to.err == WPK_OK ? err : e->to.err;
-    wpk_buf_fini(&rows);
-    return wpk_expansion_equation(e, (int[]){e->node->inputs[0], b, s, zero}, zero >= 0 ? 4 : 3,
-                                  WPK_F32, a->rank, extent, output);
-}
-
-/* Append the product with weights in f32 [k,n], made once: b [n,k], the others as above. */
-static int multiply_unpacked(struct wpk_expansion *e, int b, int s, int zero,
-                             const int64_t extent[2], int64_t block, int output)
-{
-    char from[32] = "8";
-
-    if (zero >= 0) {
-        snprintf(from, sizeof(from), "i32(X2[d1,d0/%lld])", (long long)block);
-    }
-    wpk_buf_printf(&e->text, "Y[d0,d1] = f32(i32(X[d1,d0]) - %s) * X1[d1,d0/%lld]", from,
-                   (long long)block);
-    int real =
-        wpk_expansion_equation(e, (int[]){b, s, zero}, zero >= 0 ? 3 : 2, WPK_F32, 2, extent, -1);
-    return wpk_expansion_binary(e, "MatMul", e->node->inputs[0], real, output);
-}
-
-wpk_err wpk_expand_matmul_nbits(struct wpk_expansion *e)
-{
-    const struct wpk_graph_value a = wpk_expansion_input(e, 0), b = wpk_expansion_input(e, 1);
-    const struct wpk_graph_value z = wpk_expansion_input(e, 3), bias = wpk_expansion_input(e, 5);
-    const struct wpk_parameter scale = wpk_parameter_of(e, 2);
-    int64_t n = wpk_graph_int(e->node, "N", 0), k = wpk_graph_int(e->node, "K", 0);
-    int64_t block = wpk_graph_int(e->node, "block_size", 0);
-    int64_t blocks = block > 0 ? (k + block - 1) / block : 0;
-
-    if (wpk_graph_int(e->node, "bits", 4) != 4 || n < 1 || k < 1 || block < 16 || block % 2 != 0 ||
-        b.data == NULL || b.dtype != WPK_U8 ||
-        wpk_extents_product(b.extent, b.rank) != n * blocks * (block / 2) ||
-        wpk_expansion_input(e, 4).rank >= 0 || a.dtype != WPK_F32 || a.rank < 1 ||
-        a.extent[a.rank - 1] != k || wpk_extents_product(scale.extent, scale.rank) != n * blocks ||
-        (z.rank >= 0 && (z.data == NULL || z.dtype != WPK_U8 ||
-                         wpk_extents_product(z.extent, z.rank) != n * ((blocks + 1) / 2)))) {
-        return wpk_expansion_refuse(e, "it has other than constant weights of 4 bits, packed in "
-                                       "blocks, with a scale for each block and packed zero "
-                                       "points");
-    }
-    const int64_t by_row[] = {n, k}, by_block[] = {n, blocks};
-    const int64_t packed[] = {n, blocks, block / 2};
-    const uint8_t *zeros = z.rank >= 0 ? unpack(e, z.data, n, blocks, (blocks + 1) / 2) : NULL;
-    bool is_packed = k % block == 0 && wpk_extents_product(a.extent, a.rank - 1) <= PACKED_ROWS_MAX;
-    const uint8_t *weights = is_packed ? b.data : unpack(e, b.data, n, k, blocks * block / 2);
-    if (weights == NULL || (z.rank >= 0 && zeros == NULL)) {
-        return WPK_ENOMEM;
-    }
-    int q = is_packed ? wpk_compose_reshape(&e->to, e->node->inputs[1], "weights", 3, packed, -1)
-                      : wpk_compose_constant(&e->to, WPK_U8, 2, by_row, weights);
-    int s = wpk_compose_reshape(&e->to, scale.value, "scale", 2, by_block, -1);
-    int zero = zeros != NULL ? wpk_compose_constant(&e->to, WPK_U8, 2, by_block, zeros) : -1;
-    int output = wpk_expansion_output(e, 0);
-    int product_output = bias.rank >= 0 ? -1 : output, product_value;
-    if (is_packed) {
-        product_value = multiply_packed(e, &a, q, s, zero, packed, product_output);
-    } else {
-        product_value = multiply_unpacked(e, q, s, zero, (int64_t[]){k, n}, block, product_output);
-    }
-    if (bias.rank >= 0) {
-        (void)wpk_expansion_binary(e, "Add", product_value, e->node->inputs[5], output);
-    }
     return WPK_OK;
 }
