@@ -49,9 +49,9 @@ static bool keeps_alignment(const struct wpk_program *program, const struct wpk_
     return true;
 }
 
-/* True if the reader sums other terms than the load alone, and nothing of the contraction's operands
- * is read again by its terms: each block of a sum is then computed where it is added to the others,
- * as where blocks have scales. */
+/* True if the reader sums other terms than the load alone, and its terms read nothing of the
+ * contraction's operands again: each block of a sum is then computed where it is added to the
+ * others, as where blocks have scales. */
 static bool is_summed_in_blocks(const struct wpk_program *program, const struct wpk_stage *stage,
                                 const struct wpk_stage *reader, int load)
 {

@@ -47,7 +47,7 @@ wpk_err wpk_instruction_parse(const char *text, struct wpk_instruction *out, str
 
 #define WPK_INSTRUCTION_PRODUCTS_MAX 2
 
-/* What of each element of an operand is multiplied. */
+/* The part of each element of an operand that is multiplied. */
 enum wpk_instruction_part {
     WPK_PART_WHOLE,
     WPK_PART_LOW,  /* x % 16: the low half of a byte of u8 */

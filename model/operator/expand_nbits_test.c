@@ -21,13 +21,13 @@ struct product {
     double scale[N][BLOCKS_MAX], x[ROWS * K_MAX], expected[ROWS * N];
 };
 
-/* Bytes of two elements as text, those of a list of rows of `count` of them. */
-static void pack(const int *elements, int rows, int count, char *out)
+/* Append bytes of two elements each, those of rows of `count` elements. */
+static void pack(const int *elements, int rows, int count, struct wpk_buf *out)
 {
     for (int i = 0; i < rows; i++) {
         for (int t = 0; t < count; t += 2) {
             int high = t + 1 < count ? elements[i * count + t + 1] : 0;
-            out += sprintf(out, "%s%d", i + t > 0 ? "," : "", elements[i * count + t] + 16 * high);
+            wpk_buf_printf(out, "%s%d", i + t > 0 ? "," : "", elements[i * count + t] + 16 * high);
         }
     }
 }
@@ -67,29 +67,29 @@ static void draw(struct product *p)
 
 static void expect(struct product *p, const char *attributes)
 {
-    char text[128], bytes[1024], zeros[128], scales[256], types[4][32];
+    char text[128], types[4][32];
+    struct wpk_buf bytes = {0}, zeros = {0}, scales = {0};
     double found[ROWS * N];
-    int elements[N * BLOCKS_MAX * BLOCK], length = 0;
+    int elements[N * BLOCKS_MAX * BLOCK];
     draw(p);
     for (int j = 0; j < N; j++) {
         memcpy(elements + j * p->blocks * BLOCK, p->w[j], sizeof(int) * (size_t)p->blocks * BLOCK);
     }
-    pack(elements, N * p->blocks, BLOCK, bytes);
+    pack(elements, N * p->blocks, BLOCK, &bytes);
     for (int i = 0; i < N * p->blocks; i++) {
         elements[i] = p->zero[i / p->blocks][i % p->blocks];
-        length += sprintf(scales + length, "%s%g", i > 0 ? "," : "",
-                          p->scale[i / p->blocks][i % p->blocks]);
+        wpk_buf_printf(&scales, "%s%g", i > 0 ? "," : "", p->scale[i / p->blocks][i % p->blocks]);
     }
-    pack(elements, N, p->blocks, zeros);
+    pack(elements, N, p->blocks, &zeros);
     snprintf(types[0], sizeof(types[0]), "f32[%d,1,%d]", p->rows, p->k);
     snprintf(types[1], sizeof(types[1]), "u8[%d,%d,%d]", N, p->blocks, BLOCK / 2);
     snprintf(types[2], sizeof(types[2]), "f32[%d]", N * p->blocks);
     snprintf(types[3], sizeof(types[3]), "u8[%d]", N * ((p->blocks + 1) / 2));
     const struct wpk_model_input inputs[] = {
         {.type = types[0], .data = p->x},
-        {.type = types[1], .values = bytes},
-        {.type = types[2], .values = scales},
-        {.type = p->has_zeros ? types[3] : NULL, .values = zeros}};
+        {.type = types[1], .values = wpk_buf_text(&bytes)},
+        {.type = types[2], .values = wpk_buf_text(&scales)},
+        {.type = p->has_zeros ? types[3] : NULL, .values = wpk_buf_text(&zeros)}};
     snprintf(text, sizeof(text), "K:i=%d N:i=%d bits:i=4 block_size:i=%d %s", p->k, N, BLOCK,
              attributes);
     assert_int_equal(wpk_model_case_compute("com.microsoft:MatMulNBits", 17, text, inputs,
@@ -100,6 +100,9 @@ static void expect(struct product *p, const char *attributes)
             fail_msg("%s: %d is %g, not %g", text, i, found[i], p->expected[i]);
         }
     }
+    wpk_buf_fini(&bytes);
+    wpk_buf_fini(&zeros);
+    wpk_buf_fini(&scales);
 }
 
 /* Few rows, many of them, a last block that is not whole; with zero points and without. */

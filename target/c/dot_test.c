@@ -119,8 +119,8 @@ static void test_vectors_past_the_end(void **state)
            TILES_OF("align j 16\n") "serial k step 4 exact\n" TERMS "k.1 vpdpbusd\n");
 }
 
-/* Two numbers of 4 bits in each byte of an operand: the low halves are multiplied with the first twelve
- * terms of the other one, the high halves with the rest. */
+/* Two numbers of 4 bits in each byte of an operand: the low halves are multiplied with the first
+ * twelve terms of the other one, the high halves with the rest. */
 static void test_halves_of_bytes(void **state)
 {
     (void)state;
