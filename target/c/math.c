@@ -164,6 +164,21 @@ static const char wide_text[] = "INLINE i32$X $V_wide($V a)\n{\n"
 static const char nearest_f32_text[] =
     "INLINE i32$X $V_nearest($V a) { return ($I)(a + 0x1.8p23f) - 0x4b400000; }\n";
 
+static const char from_bf16_text[] =
+    "INLINE $V $V_from_bf16(u16$X a)\n{\n"
+    "  HIDE(a);\n  return ($V)(__builtin_convertvector(a, i32$X) << 16);\n}\n";
+/* To nearest even; a NaN stays one. Kernels that may use the instruction sum by its sisters, which
+ * take denormal numbers for 0 as well. */
+static const char to_bf16_text[] =
+    "INLINE u16$X $V_to_bf16($V a)\n{\n"
+    "#ifdef __AVX512BF16__\n"
+    "  if (sizeof(a) == 64) {\n    u16$X r;\n"
+    "    __asm__(\"vcvtneps2bf16 %[a], %[r]\" : [r] \"=v\"(r) : [a] \"v\"(a));\n    return r;\n  "
+    "}\n"
+    "#endif\n"
+    "  const i32$X x = (i32$X)a, nan = a != a, r = x + 0x7fff + (x >> 16 & 1);\n"
+    "  return __builtin_convertvector(((nan & (x | 0x400000)) | (~nan & r)) >> 16, u16$X);\n}\n";
+
 /* The low bits of an index choose. */
 static const char pick_text[] =
     "INLINE $V $V_pick(i32$X a, int first)\n{\n"
@@ -224,6 +239,10 @@ static const char *own_text(enum wpk_c_function function, enum wpk_c_type type)
         return type == WPK_C_F32 ? nearest_f32_text : NULL;
     case WPK_C_PICK:
         return pick_text;
+    case WPK_C_FROM_BF16:
+        return type == WPK_C_F32 ? from_bf16_text : NULL;
+    case WPK_C_TO_BF16:
+        return type == WPK_C_F32 ? to_bf16_text : NULL;
     default:
         return NULL;
     }

@@ -317,14 +317,23 @@ struct wpk_c_value wpk_c_select(struct wpk_c_kernel *k, enum wpk_dtype dtype,
 /* ---- casts */
 
 /* A float rounds to a narrow one by way of its bits. */
-static void put_narrowed(struct wpk_c_kernel *k, enum wpk_dtype to, const struct wpk_c_value *a,
-                         int width)
+static struct wpk_c_value narrow_float(struct wpk_c_kernel *k, enum wpk_dtype to,
+                                       const struct wpk_c_value *a, int width)
 {
     bool half = to == WPK_F16;
-    wpk_c_put_function(&k->text, half ? WPK_C_FROM_F16 : WPK_C_FROM_BF16, WPK_C_F32, width);
-    wpk_c_put(&k->text, "(");
+    int bits = k->text.name_count++;
+    wpk_c_indent(&k->text);
+    wpk_c_put(&k->text, "const ");
+    wpk_c_put_type(&k->text, WPK_C_U16, width);
+    wpk_c_put(&k->text, " t%d = ", bits);
     put_call(k, half ? WPK_C_TO_F16 : WPK_C_TO_BF16, WPK_C_F32, a, width, NULL, 0);
-    wpk_c_put(&k->text, ")");
+    wpk_c_end(&k->text);
+    struct wpk_c_value value = wpk_c_begin(&k->text, to, width);
+    wpk_c_put_function(&k->text, half ? WPK_C_FROM_F16 : WPK_C_FROM_BF16, WPK_C_F32, width);
+    wpk_c_put(&k->text, "(t%d)", bits);
+    wpk_c_end(&k->text);
+    value.twin = bits + 1;
+    return value;
 }
 
 /* A function of one operand whose result has another type. */
@@ -377,7 +386,7 @@ static struct wpk_c_value narrow_lanes(struct wpk_c_kernel *k, enum wpk_dtype to
     struct wpk_c_value value = wpk_c_begin(&k->text, to, width);
     put_converted(k, wpk_c_type_of(to), wide, width);
     wpk_c_end(&k->text);
-    value.wide = wide->name + 1;
+    value.twin = wide->name + 1;
     return value;
 }
 
@@ -421,9 +430,10 @@ static struct wpk_c_value convert(struct wpk_c_kernel *k, enum wpk_dtype to,
         x = call_to(k, WPK_F32, WPK_C_TO_ODD, &x, width); /* rounds once */
     } else if (narrow && (from_type != WPK_C_F32 || a->dtype == WPK_BOOL)) {
         x = convert(k, WPK_F32, &x);
-    } else if (a->wide > 0 && (to == WPK_I32 || wpk_dtype_is_float(to))) {
+    } else if (a->twin > 0 && is_narrow_integer(a->dtype) &&
+               (to == WPK_I32 || wpk_dtype_is_float(to))) {
         x = (struct wpk_c_value){
-            .kind = WPK_C_NAME, .dtype = WPK_I32, .width = width, .name = a->wide - 1};
+            .kind = WPK_C_NAME, .dtype = WPK_I32, .width = width, .name = a->twin - 1};
         if (to == WPK_I32) {
             return x;
         }
@@ -438,10 +448,11 @@ static struct wpk_c_value convert(struct wpk_c_kernel *k, enum wpk_dtype to,
             return x;
         }
     }
-    struct wpk_c_value value = wpk_c_begin(&k->text, to, width);
     if (narrow) {
-        put_narrowed(k, to, &x, width);
-    } else if (wpk_dtype_is_float(a->dtype) && !wpk_dtype_is_float(to)) {
+        return narrow_float(k, to, &x, width);
+    }
+    struct wpk_c_value value = wpk_c_begin(&k->text, to, width);
+    if (wpk_dtype_is_float(a->dtype) && !wpk_dtype_is_float(to)) {
         put_call(k, saturating(to), from_type, &x, width, NULL, 0);
     } else {
         put_converted(k, type, &x, width);

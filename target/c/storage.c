@@ -468,6 +468,10 @@ static void put_stored(struct wpk_c_kernel *k, enum wpk_dtype dtype, int width,
                        const struct wpk_c_value *value)
 {
     bool half = dtype == WPK_F16 || dtype == WPK_BF16;
+    if (half && value->twin > 0 && value->dtype == dtype && value->width == width) {
+        wpk_c_put(&k->text, "t%d", value->twin - 1);
+        return;
+    }
     if (half) {
         wpk_c_put_function(&k->text, dtype == WPK_F16 ? WPK_C_TO_F16 : WPK_C_TO_BF16, WPK_C_F32,
                            width);

@@ -25,7 +25,8 @@ struct wpk_c_value {
     int width;      /* of a variable: 1, or the lanes */
     int mask_bytes; /* of a bool in lanes: the size of its elements */
     int name;       /* of a variable: its number */
-    int wide;       /* of bytes in lanes: 1 + the number of the variable that has them in i32; 0 */
+    int twin; /* 1 + the number of the variable that has the same: of bytes in lanes in i32, of
+                         f16 and bf16 their bits; 0 */
     double number;
     struct wpk_form form;
 };
