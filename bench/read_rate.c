@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Print the rate at which a core reads so many bytes from memory, in GB/s: in one stream or in four,
+ * whichever is faster, the median of nine passes. For bench/weights.py. */
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define PASSES 9
+#define LANES 16 /* of 4 bytes: a vector of 64 */
+
+typedef uint32_t vector __attribute__((vector_size(LANES * 4)));
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sum the vectors in so many streams beside each other. */
+static vector sum(const vector *data, size_t count, size_t streams)
+{
+    vector all[4] = {0};
+    size_t part = count / streams;
+    for (size_t i = 0; i + 1 < part; i += 2) {
+        for (size_t s = 0; s < streams; s++) {
+            all[s] += data[s * part + i] + data[s * part + i + 1];
+        }
+    }
+    return all[0] + all[1] + all[2] + all[3];
+}
+
+int main(int argc, char **argv)
+{
+    size_t size = argc > 1 ? strtoull(argv[1], NULL, 10) : (size_t)320 << 20;
+    vector *data = aligned_alloc(2 << 20, (size + (2 << 20) - 1) / (2 << 20) * (2 << 20));
+    double best = 0;
+    volatile uint32_t seen = 0;
+    if (data == NULL) {
+        fprintf(stderr, "read_rate: memory ran out\n");
+        return 1;
+    }
+    memset(data, 1, size);
+    for (size_t streams = 1; streams <= 4; streams *= 4) {
+        double took[PASSES];
+        for (int i = 0; i < PASSES; i++) {
+            double begin = seconds();
+            seen += sum(data, size / sizeof(*data), streams)[0];
+            took[i] = seconds() - begin;
+        }
+        qsort(took, PASSES, sizeof(took[0]), compare);
+        double rate = (double)size / took[PASSES / 2] * 1e-9;
+        best = rate > best ? rate : best;
+    }
+    printf("%.2f\n", best);
+    free(data);
+    return 0;
+}
