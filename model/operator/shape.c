@@ -213,21 +213,15 @@ wpk_err wpk_graph_infer_node(struct wpk_graph *graph, int index, struct wpk_diag
     if (err == WPK_OK && !is_empty) {
         err = check_size(&out, diag);
     }
-    if (err == WPK_OK) {
-        err = infer_type(&in);
-    }
-    if (err == WPK_OK) {
-        err = check_declared(&out, diag);
-    }
+    err = err == WPK_OK ? infer_type(&in) : err;
+    err = err == WPK_OK ? check_declared(&out, diag) : err;
     if (err == WPK_OK) {
         out.is_typed = true;
         out.is_shaped = true;
         graph->values[node->outputs[0]] = out;
         err = in.op->kind == WPK_KIND_RESIZE ? wpk_resize_add_matrices(graph, index, diag) : WPK_OK;
     }
-    if (err == WPK_OK) {
-        err = wpk_graph_fold(graph, index, diag);
-    }
+    err = err == WPK_OK ? wpk_graph_fold(graph, index, diag) : err;
     /* A folded node needs no program. */
     return err == WPK_OK && graph->values[node->outputs[0]].data == NULL
                ? check_program(graph, index, diag)

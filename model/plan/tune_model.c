@@ -202,9 +202,7 @@ static wpk_err read_shape(const char *path, const struct wpk_model_fixing *fixin
 
     wpk_model_fixing_of_set(fixing, index, &here);
     wpk_err err = wpk_model_file_read(path, &here, &shape->graph, problems, diag);
-    if (err == WPK_OK) {
-        err = wpk_graph_rewrite(&shape->graph);
-    }
+    err = err == WPK_OK ? wpk_graph_rewrite(&shape->graph) : err;
     if (err == WPK_OK) {
         set_apart(out, &shape->graph);
         err = wpk_graph_layout(&shape->graph, &shape->regions, diag);
