@@ -364,10 +364,6 @@ wpk_err wpk_api_check(int status, const struct wpk_buf *body, struct wpk_diag *d
 
 const struct wpk_api_op *wpk_api_job_op(const struct wpk_api_job *job, const char *name)
 {
-    for (int i = 0; i < job->op_count; i++) {
-        if (strcmp(job->ops[i].name, name) == 0) {
-            return &job->ops[i];
-        }
-    }
-    return NULL;
+    int found = WPK_FIND(struct wpk_api_op, name, job->ops, job->op_count, name);
+    return found >= 0 ? &job->ops[found] : NULL;
 }
