@@ -16,6 +16,7 @@
 #include "schema/model_plan.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PATH_SIZE 4096
@@ -237,15 +238,17 @@ static wpk_err check(const struct wpk_kernel *kernel, struct run *run,
     wpk_err err = read_operator(kernel, run, &op, diag);
     if (err == WPK_OK) {
         int inputs = tensors->input_count + tensors->constant_count;
-        struct wpk_check_tensor list[WPK_RUN_TENSORS_MAX];
-        for (int i = 0; i < inputs + tensors->output_count; i++) {
+        int count = inputs + tensors->output_count;
+        struct wpk_check_tensor *list = calloc((size_t)count + 1, sizeof(*list));
+        for (int i = 0; list != NULL && i < count; i++) {
             const struct wpk_run_tensor *tensor = &tensors->tensor[i];
-            list[i] = (struct wpk_check_tensor){.name = tensor->argument->name,
-                                                .type = &tensor->argument->type,
-                                                .dense = tensor->dense};
+            list[i] = (struct wpk_check_tensor){
+                .name = tensor->name, .type = &tensor->type, .dense = tensor->dense};
         }
-        err = wpk_check(wpk_buf_text(&op), list, inputs, tensors->output_count, run->accuracy,
-                        WPK_CHECK_POINTS_MAX, out, diag);
+        err = list == NULL ? WPK_ENOMEM
+                           : wpk_check(wpk_buf_text(&op), list, inputs, tensors->output_count,
+                                       run->accuracy, WPK_CHECK_POINTS_MAX, out, diag);
+        free(list);
     }
     wpk_buf_fini(&op);
     return err;
@@ -279,14 +282,9 @@ static void print(const struct run *run, const struct wpk_choice_taken *taken,
                   const struct wpk_run_tensors *tensors, const struct wpk_check *result)
 {
     char class[WPK_ACCURACY_TEXT_MAX];
-    int first = tensors->input_count + tensors->constant_count;
 
     print_entry(taken);
-    for (int i = first; i < first + tensors->output_count; i++) {
-        const struct wpk_run_tensor *tensor = &tensors->tensor[i];
-        printf("%s%s%s\n", tensor->name, tensor->path != NULL ? ": " : " was computed",
-               tensor->path != NULL ? tensor->path : "; --output NAME=FILE keeps it");
-    }
+    wpk_run_tensors_print(tensors);
     if (!run->check) {
         return;
     }
@@ -302,19 +300,9 @@ static wpk_err print_json(const struct run *run, const struct wpk_choice_taken *
                           const struct wpk_run_tensors *tensors, const struct wpk_check *result)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
-    int first = tensors->input_count + tensors->constant_count;
 
     put_entry(w, taken);
-    wpk_json_begin_array(w, "outputs");
-    for (int i = first; i < first + tensors->output_count; i++) {
-        const struct wpk_run_tensor *tensor = &tensors->tensor[i];
-        wpk_json_begin_object(w, NULL);
-        wpk_json_put_text(w, "name", tensor->name);
-        wpk_json_put_text(w, "type", wpk_dtype_name(tensor->argument->type.dtype));
-        wpk_json_put_text_or_null(w, "file", tensor->path);
-        wpk_json_end(w);
-    }
-    wpk_json_end(w);
+    wpk_run_tensors_put(tensors, w);
     if (run->check) {
         wpk_json_begin_object(w, "check");
         wpk_json_put_bool(w, "passed", result->passed);
@@ -333,7 +321,7 @@ static wpk_err print_json(const struct run *run, const struct wpk_choice_taken *
 
 static wpk_err run_kernel(struct run *run, enum wpk_exit *status, struct wpk_diag *diag)
 {
-    static struct wpk_run_tensors tensors; /* large, and there is one per process */
+    struct wpk_run_tensors tensors = {.input_count = 0};
     struct wpk_kernel *kernel = NULL;
     struct wpk_check result = {.passed = true};
 
