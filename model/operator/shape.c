@@ -69,8 +69,8 @@ static wpk_err infer_type(const struct wpk_inference *in)
 {
     bool is_mask = in->op->output == WPK_OUTPUT_MASK && in->node->part == 1;
     bool is_where = in->op->output == WPK_OUTPUT_WHERE && in->node->part == 1;
-    in->out->dtype = in->op->output == WPK_OUTPUT_BOOL || is_mask ? WPK_BOOL
-                     : in->op->output == WPK_OUTPUT_SUM ? wpk_dtype_accumulator(in->x->dtype)
+    in->out->dtype = in->op->output == WPK_OUTPUT_BOOL || is_mask   ? WPK_BOOL
+                     : in->op->output == WPK_OUTPUT_SUM             ? wpk_dtype_wide(in->x->dtype)
                      : in->op->output == WPK_OUTPUT_I64 || is_where ? WPK_I64
                                                                     : in->x->dtype;
     if (in->op->kind == WPK_KIND_SELECT || in->op->output == WPK_OUTPUT_AS_SECOND) {
