@@ -43,9 +43,7 @@ static wpk_err prepare(struct build *build, struct wpk_diag *diag)
     if (err == WPK_OK) {
         err = wpk_schedule_file_read(wpk_buf_text(&text), &op, &build->layouts, &build->threads,
                                      diag);
-        if (err != WPK_OK && diag != NULL) {
-            snprintf(diag->file, sizeof(diag->file), "%s", build->path);
-        }
+        err = wpk_diag_in_file(diag, err, build->path);
     } else if (err == WPK_ENOENT) {
         err = WPK_EINVAL;
     }

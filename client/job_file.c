@@ -112,11 +112,8 @@ wpk_err wpk_job_file_read(const char *path, struct wpk_job *out, struct wpk_diag
     err = err == WPK_OK ? check(&job, diag) : err;
     err = err == WPK_OK ? read_named_prior(path, &job, diag) : err;
     if (err != WPK_OK) {
-        if (diag != NULL) {
-            snprintf(diag->file, sizeof(diag->file), "%s", path);
-        }
         wpk_job_fini(&job);
-        return err;
+        return wpk_diag_in_file(diag, err, path);
     }
     *out = job;
     return WPK_OK;
@@ -191,9 +188,7 @@ wpk_err wpk_job_file_make(const struct wpk_job_inline *given, struct wpk_job *ou
     op->tensors = calloc(WPK_JOB_TENSORS_MAX, sizeof(*op->tensors));
     err = op->notation == NULL || op->tensors == NULL ? WPK_ENOMEM : WPK_OK;
     err = err == WPK_OK ? fill_tensors(given, op, diag) : err;
-    if (err == WPK_OK && (err = check(&job, diag)) != WPK_OK && diag != NULL) {
-        snprintf(diag->file, sizeof(diag->file), "--op");
-    }
+    err = err == WPK_OK ? wpk_diag_in_file(diag, check(&job, diag), "--op") : err;
     if (err != WPK_OK) {
         wpk_job_fini(&job);
         return err;

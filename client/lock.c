@@ -82,8 +82,7 @@ wpk_err wpk_lock_read(const char *path, struct wpk_lock *out, struct wpk_diag *d
                                              .size = text.size,
                                              .size_max = FILE_SIZE_MAX,
                                              .arena = &out->arena};
-        err = wpk_fields_decode(&from, lock_fields, out, diag);
-        snprintf(diag->file, sizeof(diag->file), "%s", path);
+        err = wpk_diag_in_file(diag, wpk_fields_decode(&from, lock_fields, out, diag), path);
     }
     wpk_buf_fini(&text);
     return err == WPK_ENOENT ? WPK_EINVAL : err; /* not found means a kernel, to scripts */

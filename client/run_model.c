@@ -159,10 +159,7 @@ wpk_err wpk_run_model_interpret(const char *path, const struct wpk_run_model *op
     err = err == WPK_OK ? list_of_graph(&graph, &tensors) : err;
     err = err == WPK_OK ? read_inputs(options, &tensors, diag) : err;
     if (err == WPK_OK) {
-        err = interpret(&graph, &tensors, diag);
-        if (err != WPK_OK && diag != NULL && diag->file[0] == '\0') {
-            snprintf(diag->file, sizeof(diag->file), "%s", path);
-        }
+        err = wpk_diag_in_file(diag, interpret(&graph, &tensors, diag), path);
     }
     if (err == WPK_OK) {
         round_outputs(&tensors);

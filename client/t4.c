@@ -271,10 +271,7 @@ wpk_err wpk_import_t4(const char *path, const char *job_path, const char *op, st
     err = err == WPK_OK ? find_op(&job, op, &index, diag) : err;
     err = err == WPK_OK ? wpk_fs_read(path, WPK_T4_SIZE_MAX, &text, diag) : err;
     if (err == WPK_OK) {
-        err = convert(&text, &job, index, &document, diag);
-        if (err != WPK_OK && diag->file[0] == '\0') {
-            snprintf(diag->file, sizeof(diag->file), "%s", path);
-        }
+        err = wpk_diag_in_file(diag, convert(&text, &job, index, &document, diag), path);
     }
     err = err == WPK_OK ? feed(&document) : err;
     wpk_buf_fini(&document);

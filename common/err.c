@@ -70,6 +70,14 @@ wpk_err wpk_fail(struct wpk_diag *diag, wpk_err err, const char *format, ...)
     return err;
 }
 
+wpk_err wpk_diag_in_file(struct wpk_diag *diag, wpk_err err, const char *file)
+{
+    if (err != WPK_OK && diag != NULL && diag->file[0] == '\0') {
+        snprintf(diag->file, sizeof(diag->file), "%s", file);
+    }
+    return err;
+}
+
 void wpk_diag_set_at(struct wpk_diag *diag, int line, int column, const char *format, ...)
 {
     va_list args;

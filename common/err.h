@@ -124,6 +124,9 @@ void wpk_diag_set_at(struct wpk_diag *diag, int line, int column, const char *fo
 /* The same, and return `err`. */
 wpk_err wpk_fail(struct wpk_diag *diag, wpk_err err, const char *format, ...) WPK_PRINTF(3, 4);
 
+/* Name the file in a failure's diag, unless one is named there.   returns  err */
+wpk_err wpk_diag_in_file(struct wpk_diag *diag, wpk_err err, const char *file);
+
 /* "file:line:column: field: text" with the absent parts left out, cut at `size`. */
 void wpk_diag_format(const struct wpk_diag *diag, char *out, size_t size);
 

@@ -233,11 +233,7 @@ static wpk_err decode(const struct wpk_buf *body, struct wpk_arena *arena,
                       const struct wpk_field *table, void *object, struct wpk_diag *diag)
 {
     const struct wpk_fields_text from = {wpk_buf_text(body), body->size, body->size, arena, true};
-    wpk_err err = wpk_fields_decode(&from, table, object, diag);
-    if (err != WPK_OK && diag != NULL) {
-        snprintf(diag->file, sizeof(diag->file), "%s", "answer of wpkd");
-    }
-    return err;
+    return wpk_diag_in_file(diag, wpk_fields_decode(&from, table, object, diag), "answer of wpkd");
 }
 
 wpk_err wpk_api_decode_job(const struct wpk_buf *body, struct wpk_arena *arena,
