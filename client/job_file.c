@@ -319,3 +319,23 @@ wpk_err wpk_job_file_take(const char *path, const struct wpk_job_inline *given,
         path != NULL ? wpk_job_file_read(path, out, diag) : wpk_job_file_make(given, out, diag);
     return err == WPK_OK ? wpk_job_file_override(overrides, out, diag) : err;
 }
+
+wpk_err wpk_job_file_op(const struct wpk_job *job, const char *name, int *out,
+                        struct wpk_diag *diag)
+{
+    struct wpk_suggest suggest = {.word = name != NULL ? name : ""};
+
+    for (int i = 0; i < job->op_count; i++) {
+        if (name == NULL ? job->op_count == 1 : strcmp(job->ops[i].name, name) == 0) {
+            *out = i;
+            return WPK_OK;
+        }
+        wpk_suggest_offer(&suggest, job->ops[i].name);
+    }
+    if (name == NULL) {
+        return wpk_fail(diag, WPK_EINVAL, "the file has %d operators: name one with --op",
+                        job->op_count);
+    }
+    return wpk_fail(diag, WPK_EINVAL, "--op: the file has no operator '%s'%s", name,
+                    wpk_suggest_text(&suggest));
+}

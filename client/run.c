@@ -8,7 +8,6 @@
 #include "client/run_tensors.h"
 #include "common/fs.h"
 #include "common/json.h"
-#include "common/suggest.h"
 #include "ir/canonical/canonical.h"
 #include "ir/notation/definition.h"
 #include "ir/reference/accuracy.h"
@@ -71,26 +70,6 @@ static wpk_err take_kernel(struct wpk_session *session, struct run *run,
     return err;
 }
 
-/* The operator of a job file that is meant; -1 with the reason. */
-static int choose_op(const struct run *run, const struct wpk_job *job, struct wpk_diag *diag)
-{
-    struct wpk_suggest suggest = {.word = run->op != NULL ? run->op : ""};
-
-    for (int i = 0; i < job->op_count; i++) {
-        if (run->op == NULL ? job->op_count == 1 : strcmp(job->ops[i].name, run->op) == 0) {
-            return i;
-        }
-        wpk_suggest_offer(&suggest, job->ops[i].name);
-    }
-    if (run->op == NULL) {
-        wpk_diag_set(diag, "the file has %d operators: name one with --op", job->op_count);
-    } else {
-        wpk_diag_set(diag, "--op: the file has no operator '%s'%s", run->op,
-                     wpk_suggest_text(&suggest));
-    }
-    return -1;
-}
-
 /* The kernel under the file's own names, where it has canonical ones. */
 static wpk_err bind(const struct wpk_program *program, struct wpk_arena *arena,
                     const struct wpk_api_kernel **kernel)
@@ -125,13 +104,11 @@ static wpk_err find_for_job(struct wpk_session *session, struct run *run, const 
     struct wpk_fingerprint fingerprint;
     struct wpk_api_kernel *kernels = NULL;
     char class[WPK_ACCURACY_TEXT_MAX];
-    int count = 0;
+    int count = 0, op = 0;
 
     wpk_err err = wpk_job_file_read(path, &job, diag);
-    int op = err == WPK_OK ? choose_op(run, &job, diag) : -1;
-    if (err == WPK_OK) {
-        err = op >= 0 ? wpk_job_op_program(&job, op, &program, diag) : WPK_EINVAL;
-    }
+    err = err == WPK_OK ? wpk_job_file_op(&job, run->op, &op, diag) : err;
+    err = err == WPK_OK ? wpk_job_op_program(&job, op, &program, diag) : err;
     err = err == WPK_OK ? wpk_fingerprint(&program, &fingerprint) : err;
     if (err == WPK_OK) {
         err = wpk_find_by_fingerprint(session, fingerprint.exact, arena, &kernels, &count, diag);
