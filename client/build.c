@@ -43,9 +43,7 @@ static wpk_err prepare(struct build *build, struct wpk_diag *diag)
     if (err == WPK_OK) {
         err = wpk_schedule_file_read(wpk_buf_text(&text), &op, &build->layouts, &build->threads,
                                      diag);
-        if (err != WPK_OK && diag != NULL) {
-            snprintf(diag->file, sizeof(diag->file), "%s", build->path);
-        }
+        err = wpk_diag_in_file(diag, err, build->path);
     } else if (err == WPK_ENOENT) {
         err = WPK_EINVAL;
     }
@@ -71,7 +69,6 @@ static wpk_err prepare(struct build *build, struct wpk_diag *diag)
 /* Run wpk-evaluate to its end; its exit code in *code. */
 static wpk_err evaluate(const struct build *build, int *code, struct wpk_diag *diag)
 {
-    struct wpk_buf program = {.size_max = PATH_SIZE};
     struct wpk_child child = {0};
     char threads[16];
     bool gpu = build->gpu != NULL;
@@ -85,18 +82,13 @@ static wpk_err evaluate(const struct build *build, int *code, struct wpk_diag *d
                                 build->gpu,     NULL};
 
     snprintf(threads, sizeof(threads), "%d", build->threads);
-    wpk_err err = wpk_fs_program_dir(&program, diag);
-    if (err == WPK_OK) {
-        wpk_buf_append_text(&program, "/wpk-evaluate");
-        err = wpk_child_start(&child, wpk_buf_text(&program), argv, build->output_path, diag);
-    }
+    wpk_err err = wpk_child_start(&child, argv, build->output_path, diag);
     if (err == WPK_OK) {
         *code = wpk_child_wait(&child, wpk_follow_interrupted);
         if (wpk_follow_interrupted()) {
             wpk_child_stop(&child, GRACE_MS);
         }
     }
-    wpk_buf_fini(&program);
     return err;
 }
 
@@ -241,8 +233,7 @@ static enum wpk_exit run(struct build *build)
         status = show(build, &diag);
     }
     if (build->dir[0] != '\0') {
-        err = wpk_fs_remove_tree(build->dir, NULL);
-        (void)err; /* what is left there harms nobody */
+        (void)!wpk_fs_remove_tree(build->dir, NULL); /* what is left there harms nobody */
     }
     return status;
 }

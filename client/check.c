@@ -43,37 +43,24 @@ struct check {
     int worker_count;                   /* of the job's kind that are ready; -1: not known */
 };
 
-static bool is_ready(const struct wpk_api_worker *worker, const char *kind)
-{
-    size_t length = strlen(kind);
-
-    return strcmp(worker->state, "ready") == 0 && strncmp(worker->device, kind, length) == 0 &&
-           worker->device[length] == '/';
-}
-
 /* Count the service's workers of the kind that are ready.
- *   errors  those of wpk_session_open, wpk_list_fetch and wpk_api_decode_workers */
-static wpk_err show_workers(const struct wpk_command_context *context,
-                            const struct wpk_session_options *options, const char *kind, int *out,
-                            struct wpk_diag *diag)
+ *   errors  those of wpk_session_open and wpk_list_read */
+static wpk_err count_workers(const struct wpk_command_context *context,
+                             const struct wpk_session_options *options, const char *kind, int *out,
+                             struct wpk_diag *diag)
 {
     struct wpk_session session = {0};
-    struct wpk_buf body = {.size_max = WPK_HTTP_REPLY_MAX};
-    struct wpk_arena arena;
-    struct wpk_api_worker *workers = NULL;
-    int count = 0;
+    struct wpk_arena arena = {0};
+    struct wpk_api_list list = {.count = 0};
 
-    wpk_arena_init(&arena, SIZE_MAX);
     wpk_err err = wpk_session_open(context, options, &session, diag);
     if (err == WPK_OK) {
-        err = wpk_list_fetch(&session, "/v1/workers", "", "workers", WPK_API_LIST_MAX, &body, diag);
+        err = wpk_list_read(&session, "workers", "", WPK_API_LIST_MAX, &arena, &list, diag);
     }
-    err = err == WPK_OK ? wpk_api_decode_workers(&body, &arena, &workers, &count, diag) : err;
     *out = 0;
-    for (int i = 0; err == WPK_OK && i < count; i++) {
-        *out += is_ready(&workers[i], kind);
+    for (int i = 0; i < list.count; i++) {
+        *out += wpk_list_is_ready(&list.workers[i], kind);
     }
-    wpk_buf_fini(&body);
     wpk_session_close(&session);
     wpk_arena_fini(&arena);
     return err;
@@ -319,8 +306,8 @@ enum wpk_exit wpk_command_check(struct wpk_invocation *call)
     check.worker_count = -1;
     if (err == WPK_OK && (check.session.given.server != NULL || check.session.data_dir != NULL)) {
         check.session.need = WPK_SESSION_RUNNING;
-        err = show_workers(call->context, &check.session, check.job.kind, &check.worker_count,
-                           &call->diag);
+        err = count_workers(call->context, &check.session, check.job.kind, &check.worker_count,
+                            &call->diag);
         print_workers(&check);
     }
     if (err == WPK_OK) {

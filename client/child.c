@@ -62,8 +62,8 @@ static int open_log(const char *path)
     return fd;
 }
 
-wpk_err wpk_child_start(struct wpk_child *child, const char *path, const char *const *argv,
-                        const char *log_path, struct wpk_diag *diag)
+static wpk_err start(struct wpk_child *child, const char *path, const char *const *argv,
+                     const char *log_path, struct wpk_diag *diag)
 {
     int report[2] = {-1, -1};
     int failed = 0;
@@ -105,6 +105,19 @@ done:
         close(report[1]);
     }
     return failed != 0 ? wpk_fs_err(failed) : WPK_OK;
+}
+
+wpk_err wpk_child_start(struct wpk_child *child, const char *const *argv, const char *log_path,
+                        struct wpk_diag *diag)
+{
+    struct wpk_buf path = {0};
+
+    wpk_err err = wpk_fs_program_dir(&path, diag);
+    wpk_buf_printf(&path, "/%s", argv[0]);
+    err = err == WPK_OK ? wpk_buf_status(&path) : err;
+    err = err == WPK_OK ? start(child, wpk_buf_text(&path), argv, log_path, diag) : err;
+    wpk_buf_fini(&path);
+    return err;
 }
 
 static void note_end(struct wpk_child *child, int status)

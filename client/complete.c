@@ -13,62 +13,25 @@ enum kind { JOBS, KERNELS, WORKERS, NAMES };
 
 static const char *const kinds[] = {"jobs", "kernels", "workers", "names", NULL};
 
-static wpk_err print_jobs(const struct wpk_buf *body, struct wpk_arena *arena, bool names)
+static wpk_err print(struct wpk_session *session, const char *key, bool names)
 {
-    struct wpk_api_job *jobs;
-    int count = 0;
-
-    wpk_err err = wpk_api_decode_jobs(body, arena, &jobs, &count, NULL);
-    for (int i = 0; err == WPK_OK && i < count; i++) {
-        if (!names) {
-            puts(jobs[i].id);
-        }
-        for (int k = 0; names && k < jobs[i].op_count; k++) {
-            puts(jobs[i].ops[k].name);
-        }
-    }
-    return err;
-}
-
-static wpk_err print_kernels(const struct wpk_buf *body, struct wpk_arena *arena, bool names)
-{
-    struct wpk_api_kernel *kernels;
-    int count = 0;
-
-    wpk_err err = wpk_api_decode_kernels(body, arena, &kernels, &count, NULL);
-    for (int i = 0; err == WPK_OK && i < count; i++) {
-        printf("%.*s\n", names ? SHORT_HASH : 64, names ? kernels[i].fingerprint : kernels[i].id);
-    }
-    return err;
-}
-
-static wpk_err print_workers(const struct wpk_buf *body, struct wpk_arena *arena)
-{
-    struct wpk_api_worker *workers;
-    int count = 0;
-
-    wpk_err err = wpk_api_decode_workers(body, arena, &workers, &count, NULL);
-    for (int i = 0; err == WPK_OK && i < count; i++) {
-        puts(workers[i].name);
-    }
-    return err;
-}
-
-static wpk_err list(struct wpk_session *session, const char *key, bool names)
-{
-    struct wpk_buf body = {.size_max = WPK_HTTP_REPLY_MAX};
     struct wpk_arena arena = {0};
-    char path[32];
+    struct wpk_api_list list;
 
-    snprintf(path, sizeof(path), "/v1/%s", key);
-    wpk_err err = wpk_list_fetch(session, path, "", key, ITEMS_MAX, &body, NULL);
-    if (err == WPK_OK) {
-        err = key == kinds[JOBS]      ? print_jobs(&body, &arena, names)
-              : key == kinds[KERNELS] ? print_kernels(&body, &arena, names)
-                                      : print_workers(&body, &arena);
+    wpk_err err = wpk_list_read(session, key, "", ITEMS_MAX, &arena, &list, NULL);
+    for (int i = 0; i < list.count; i++) {
+        const struct wpk_api_job *job = list.jobs != NULL ? &list.jobs[i] : NULL;
+        for (int k = 0; names && job != NULL && k < job->op_count; k++) {
+            puts(job->ops[k].name);
+        }
+        if (list.kernels != NULL) {
+            printf("%.*s\n", names ? SHORT_HASH : 64,
+                   names ? list.kernels[i].fingerprint : list.kernels[i].id);
+        } else if (!names) {
+            puts(job != NULL ? job->id : list.workers[i].name);
+        }
     }
     wpk_arena_fini(&arena);
-    wpk_buf_fini(&body);
     return err;
 }
 
@@ -90,10 +53,10 @@ enum wpk_exit wpk_command_complete(struct wpk_invocation *call)
     }
     wpk_err err = wpk_session_open(call->context, &session_options, &session, &call->diag);
     if (err == WPK_OK && kind == NAMES) {
-        err = list(&session, kinds[JOBS], true);
+        err = print(&session, kinds[JOBS], true);
     }
     if (err == WPK_OK) {
-        err = list(&session, kinds[kind == NAMES ? KERNELS : kind], kind == NAMES);
+        err = print(&session, kinds[kind == NAMES ? KERNELS : kind], kind == NAMES);
     }
     wpk_session_close(&session);
     return err == WPK_OK ? WPK_EXIT_OK : WPK_EXIT_UNREACHABLE;

@@ -252,9 +252,7 @@ static wpk_err show(const char *path, const char *out_path, const struct wpk_opt
     err = err == WPK_ENOENT || err == WPK_EACCES ? WPK_EINVAL : err;
     if (err == WPK_OK) {
         err = wpk_model_plan_decode(wpk_buf_text(&bytes), bytes.size, &plan, diag);
-        if (err != WPK_OK && diag->file[0] == '\0') {
-            snprintf(diag->file, sizeof(diag->file), "%s", path);
-        }
+        err = wpk_diag_in_file(diag, err, path);
     }
     err = err == WPK_OK ? choose_shape(&d, shapes, diag) : err;
     err = err == WPK_OK ? draw(&d) : err;

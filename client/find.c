@@ -17,17 +17,13 @@
 
 /* Fetch the kernels of an operator that history serves, newest first; none is no error. */
 static wpk_err fetch_served(struct wpk_session *session, const char *fingerprint,
-                            struct wpk_arena *arena, struct wpk_api_kernel **kernels, int *count,
+                            struct wpk_arena *arena, struct wpk_api_list *out,
                             struct wpk_diag *diag)
 {
-    struct wpk_buf body = {.size_max = WPK_HTTP_REPLY_MAX};
     char query[128];
 
     snprintf(query, sizeof(query), "fingerprint=%s", fingerprint);
-    wpk_err err = wpk_list_fetch(session, "/v1/kernels", query, "kernels", 100, &body, diag);
-    err = err == WPK_OK ? wpk_api_decode_kernels(&body, arena, kernels, count, diag) : err;
-    wpk_buf_fini(&body);
-    return err;
+    return wpk_list_read(session, "kernels", query, 100, arena, out, diag);
 }
 
 /* The one fingerprint that the kernels have; others that begin alike make it ambiguous. */
@@ -93,7 +89,10 @@ wpk_err wpk_find_by_fingerprint(struct wpk_session *session, const char *fingerp
                                 struct wpk_diag *diag)
 {
     WPK_ASSERT(wpk_find_is_fingerprint(fingerprint));
-    wpk_err err = fetch_served(session, fingerprint, arena, out, count, diag);
+    struct wpk_api_list list;
+    wpk_err err = fetch_served(session, fingerprint, arena, &list, diag);
+    *out = list.kernels;
+    *count = list.count;
     return err == WPK_OK ? check_one(fingerprint, *out, *count, diag) : err;
 }
 
@@ -233,12 +232,12 @@ static wpk_err prefer_served(struct wpk_session *session, const struct wpk_find_
         .conditions = wanted->conditions != NULL ? wanted->conditions : own->conditions,
     };
     const struct wpk_api_kernel *served = NULL;
-    struct wpk_api_kernel *kernels;
-    int count = 0;
+    struct wpk_api_list list;
 
-    wpk_err err = fetch_served(session, own->fingerprint, arena, &kernels, &count, diag);
+    wpk_err err = fetch_served(session, own->fingerprint, arena, &list, diag);
+    struct wpk_api_kernel *kernels = list.kernels;
     int here = 0; /* those of the same device */
-    for (int i = 0; err == WPK_OK && i < count; i++) {
+    for (int i = 0; i < list.count; i++) {
         if (strcmp(kernels[i].device, own->device) == 0) {
             kernels[here] = kernels[i];
             kernels[here++].binding_json = own->binding_json; /* by the job's names */
@@ -363,14 +362,13 @@ static wpk_err find_by_name(struct wpk_session *session, const char *name,
                             const struct wpk_find_wanted *wanted, struct wpk_arena *arena,
                             const struct wpk_api_kernel **out, struct wpk_diag *diag)
 {
-    struct wpk_api_job *jobs = NULL;
-    int count = 0;
+    struct wpk_api_list list;
 
     if (wanted->job != NULL) {
         return find_of_job(session, name, wanted, arena, out, diag);
     }
-    wpk_err err = wpk_list_jobs(session, JOBS_SEARCHED, arena, &jobs, &count, diag);
-    err = err == WPK_OK ? search_jobs(session, name, jobs, count, arena, out, diag) : err;
+    wpk_err err = wpk_list_read(session, "jobs", "", JOBS_SEARCHED, arena, &list, diag);
+    err = err == WPK_OK ? search_jobs(session, name, list.jobs, list.count, arena, out, diag) : err;
     return err == WPK_OK ? prefer_served(session, wanted, arena, out, diag) : err;
 }
 

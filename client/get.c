@@ -118,9 +118,7 @@ static wpk_err write_schedule(const struct get *get, const struct wpk_api_kernel
         wpk_schedule_file_print(kernel->op, kernel->layouts, schedule, &text);
     }
     err = err == WPK_OK ? wpk_buf_status(&text) : err;
-    if (err == WPK_OK) {
-        err = write_bytes(written, &text, 0644, diag);
-    }
+    err = err == WPK_OK ? write_bytes(written, &text, 0644, diag) : err;
     wpk_buf_fini(&text);
     return err;
 }
@@ -141,12 +139,8 @@ static wpk_err write_ptx(struct wpk_session *session, const struct get *get,
         return tell_no_code(get, "PTX", diag);
     }
     wpk_err err = wpk_choice_file_download(session, sha256, &object, diag);
-    if (err == WPK_OK) {
-        err = wpk_kernel_ptx(&object, &ptx, diag);
-    }
-    if (err == WPK_OK) {
-        err = write_bytes(written, &ptx, 0644, diag);
-    }
+    err = err == WPK_OK ? wpk_kernel_ptx(&object, &ptx, diag) : err;
+    err = err == WPK_OK ? write_bytes(written, &ptx, 0644, diag) : err;
     wpk_buf_fini(&object);
     wpk_buf_fini(&ptx);
     return err;
@@ -207,9 +201,7 @@ static wpk_err write_object(struct wpk_session *session, const struct wpk_api_ke
     const char *own = own_artifact(kernel);
 
     wpk_err err = wpk_choice_file_download(session, sha256, &bytes, diag);
-    if (err == WPK_OK) {
-        err = write_bytes(written, &bytes, 0755, diag);
-    }
+    err = err == WPK_OK ? write_bytes(written, &bytes, 0755, diag) : err;
     wpk_buf_fini(&bytes);
     written->object = true;
     note(written, "", written->path, "");
@@ -409,9 +401,7 @@ static wpk_err get_kernel(struct wpk_session *session, const struct get *get, st
             note(&written, "its functions of TVM's ABI", path, "");
         }
     }
-    if (err == WPK_OK) {
-        err = print_written(get, &written, kernel);
-    }
+    err = err == WPK_OK ? print_written(get, &written, kernel) : err;
     for (int i = 0; i < written.count; i++) {
         wpk_buf_fini(&written.file[i]);
     }

@@ -112,11 +112,8 @@ wpk_err wpk_job_file_read(const char *path, struct wpk_job *out, struct wpk_diag
     err = err == WPK_OK ? check(&job, diag) : err;
     err = err == WPK_OK ? read_named_prior(path, &job, diag) : err;
     if (err != WPK_OK) {
-        if (diag != NULL) {
-            snprintf(diag->file, sizeof(diag->file), "%s", path);
-        }
         wpk_job_fini(&job);
-        return err;
+        return wpk_diag_in_file(diag, err, path);
     }
     *out = job;
     return WPK_OK;
@@ -191,9 +188,7 @@ wpk_err wpk_job_file_make(const struct wpk_job_inline *given, struct wpk_job *ou
     op->tensors = calloc(WPK_JOB_TENSORS_MAX, sizeof(*op->tensors));
     err = op->notation == NULL || op->tensors == NULL ? WPK_ENOMEM : WPK_OK;
     err = err == WPK_OK ? fill_tensors(given, op, diag) : err;
-    if (err == WPK_OK && (err = check(&job, diag)) != WPK_OK && diag != NULL) {
-        snprintf(diag->file, sizeof(diag->file), "--op");
-    }
+    err = err == WPK_OK ? wpk_diag_in_file(diag, check(&job, diag), "--op") : err;
     if (err != WPK_OK) {
         wpk_job_fini(&job);
         return err;
@@ -323,4 +318,24 @@ wpk_err wpk_job_file_take(const char *path, const struct wpk_job_inline *given,
     wpk_err err =
         path != NULL ? wpk_job_file_read(path, out, diag) : wpk_job_file_make(given, out, diag);
     return err == WPK_OK ? wpk_job_file_override(overrides, out, diag) : err;
+}
+
+wpk_err wpk_job_file_op(const struct wpk_job *job, const char *name, int *out,
+                        struct wpk_diag *diag)
+{
+    struct wpk_suggest suggest = {.word = name != NULL ? name : ""};
+
+    for (int i = 0; i < job->op_count; i++) {
+        if (name == NULL ? job->op_count == 1 : strcmp(job->ops[i].name, name) == 0) {
+            *out = i;
+            return WPK_OK;
+        }
+        wpk_suggest_offer(&suggest, job->ops[i].name);
+    }
+    if (name == NULL) {
+        return wpk_fail(diag, WPK_EINVAL, "the file has %d operators: name one with --op",
+                        job->op_count);
+    }
+    return wpk_fail(diag, WPK_EINVAL, "--op: the file has no operator '%s'%s", name,
+                    wpk_suggest_text(&suggest));
 }

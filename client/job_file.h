@@ -63,6 +63,11 @@ wpk_err wpk_job_file_take(const char *path, const struct wpk_job_inline *given,
                           const struct wpk_job_overrides *overrides, struct wpk_job *out,
                           struct wpk_diag *diag);
 
+/* Find the operator of that name in the job of a file; NULL: its only one.
+ *   errors  WPK_EINVAL */
+wpk_err wpk_job_file_op(const struct wpk_job *job, const char *name, int *out,
+                        struct wpk_diag *diag);
+
 /* Rows of a command's options: accuracy and conditions, which decide which kernel is best. */
 #define WPK_JOB_CLASS_OPTION_ROWS(o)                                                               \
     WPK_ARGS_TEXT("accuracy", "strict|standard|fast",                                              \

@@ -5,16 +5,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static wpk_err fill_jobs(const void *user, const struct wpk_buf *body, struct wpk_arena *arena,
-                         struct wpk_text_table *table, struct wpk_diag *diag)
+static void fill_jobs(const void *user, const struct wpk_api_list *list,
+                      struct wpk_text_table *table)
 {
-    struct wpk_api_job *jobs;
-    int count;
-
     (void)user;
-    wpk_err err = wpk_api_decode_jobs(body, arena, &jobs, &count, diag);
-    for (int i = 0; err == WPK_OK && i < count; i++) {
-        const struct wpk_api_job *job = &jobs[i];
+    for (int i = 0; i < list->count; i++) {
+        const struct wpk_api_job *job = &list->jobs[i];
         int64_t tried = 0;
         int64_t wanted = 0;
         char progress[64];
@@ -28,7 +24,6 @@ static wpk_err fill_jobs(const void *user, const struct wpk_buf *body, struct wp
         wpk_text_table_add(table, (const char *const[]){job->id, job->name, job->owner, job->state,
                                                         ops, progress, job->created, job->reason});
     }
-    return err;
 }
 
 static const struct wpk_show jobs_show = {

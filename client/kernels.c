@@ -12,12 +12,6 @@
 #define NAMES_SIZE_MAX ((size_t)256)
 #define JOBS_NAMED 1000 /* the newest: operators of older ones go without a name */
 
-/* Jobs, newest first, that give operators their names: a kernel alone knows only its program. */
-struct names {
-    struct wpk_api_job *jobs; /* [count] */
-    int count;
-};
-
 /* True if the list of names, separated by ", ", has the name. */
 static bool is_named(const char *list, const char *name)
 {
@@ -31,8 +25,9 @@ static bool is_named(const char *list, const char *name)
     return false;
 }
 
-/* People call one operator by several names. */
-static void print_names(const struct names *names, const struct wpk_api_kernel *kernel,
+/* People call one operator by several names.   shape  names: jobs, newest first, that have them; a
+ * kernel alone knows only its program */
+static void print_names(const struct wpk_api_list *names, const struct wpk_api_kernel *kernel,
                         struct wpk_buf *out)
 {
     for (int i = 0; i < names->count; i++) {
@@ -49,7 +44,7 @@ static void print_names(const struct names *names, const struct wpk_api_kernel *
     }
 }
 
-static void add_kernel(const struct names *names, const struct wpk_api_kernel *kernel,
+static void add_kernel(const struct wpk_api_list *names, const struct wpk_api_kernel *kernel,
                        struct wpk_text_table *table)
 {
     char fingerprint[SHORT_HASH + 1];
@@ -87,25 +82,17 @@ static void add_kernel(const struct names *names, const struct wpk_api_kernel *k
     wpk_buf_fini(&called);
 }
 
-static wpk_err fill_kernels(const void *user, const struct wpk_buf *body, struct wpk_arena *arena,
-                            struct wpk_text_table *table, struct wpk_diag *diag)
+static void fill_kernels(const void *user, const struct wpk_api_list *list,
+                         struct wpk_text_table *table)
 {
-    struct wpk_api_kernel *kernels;
-    int count;
-
-    wpk_err err = wpk_api_decode_kernels(body, arena, &kernels, &count, diag);
-    for (int i = 0; err == WPK_OK && i < count; i++) {
-        add_kernel(user, &kernels[i], table);
+    for (int i = 0; i < list->count; i++) {
+        add_kernel(user, &list->kernels[i], table);
     }
-    return err;
 }
-
 static wpk_err fetch_names(struct wpk_session *session, struct wpk_arena *arena, void *user,
                            struct wpk_diag *diag)
 {
-    struct names *names = user;
-
-    return wpk_list_jobs(session, JOBS_NAMED, arena, &names->jobs, &names->count, diag);
+    return wpk_list_read(session, "jobs", "", JOBS_NAMED, arena, user, diag);
 }
 
 static const struct wpk_show kernels_show = {
@@ -115,18 +102,7 @@ static const struct wpk_show kernels_show = {
     .headings = {"kernel", "operator", "fingerprint", "by", "algorithm", "median", "speedup",
                  "class", "error", "state", "layouts", "threads", "device", "created"},
     .right = {[5] = true, [6] = true, [11] = true},
-    .rank = {[2] = 1,
-             [3] = 4,
-             [4] = 6,
-             [5] = 2,
-             [6] = 5,
-             [7] = 3,
-             [8] = 7,
-             [9] = 3,
-             [10] = 8,
-             [11] = 9,
-             [12] = 10,
-             [13] = 11},
+    .rank = {0, 0, 1, 4, 6, 2, 5, 3, 7, 3, 8, 9, 10, 11},
     .fill = fill_kernels,
     .prepare = fetch_names,
 };
@@ -233,7 +209,7 @@ enum wpk_exit wpk_command_kernels(struct wpk_invocation *call)
         return call->status;
     }
     show.session.need = WPK_SESSION_HISTORY;
-    struct names names = {.count = 0};
+    struct wpk_api_list names = {.count = 0};
     struct wpk_show what = kernels_show;
     what.user = &names;
     if (call->args.operand_count > 0) {

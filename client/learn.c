@@ -126,12 +126,12 @@ static wpk_err read_job(struct learner *learner, const struct wpk_api_job *job,
 
 static wpk_err read_history(struct learner *learner, struct wpk_diag *diag)
 {
-    struct wpk_api_job *jobs = NULL;
-    int count = 0;
+    struct wpk_api_list list;
+
     wpk_err err =
-        wpk_list_jobs(learner->session, WPK_API_LIST_MAX, &learner->arena, &jobs, &count, diag);
-    for (int i = 0; i < count && err == WPK_OK; i++) {
-        err = read_job(learner, &jobs[i], diag);
+        wpk_list_read(learner->session, "jobs", "", WPK_API_LIST_MAX, &learner->arena, &list, diag);
+    for (int i = 0; i < list.count && err == WPK_OK; i++) {
+        err = read_job(learner, &list.jobs[i], diag);
     }
     return err;
 }

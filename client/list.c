@@ -3,6 +3,9 @@
 
 #include "common/json.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #define TOKEN_SIZE 256
 
 /* Append the items of one page; *token is the next page's, "" after the last. */
@@ -62,13 +65,24 @@ wpk_err wpk_list_fetch(struct wpk_session *session, const char *path, const char
     return err != WPK_OK ? err : wpk_buf_status(out);
 }
 
-wpk_err wpk_list_jobs(struct wpk_session *session, int max, struct wpk_arena *arena,
-                      struct wpk_api_job **jobs, int *count, struct wpk_diag *diag)
+wpk_err wpk_list_read(struct wpk_session *session, const char *key, const char *query, int max,
+                      struct wpk_arena *arena, struct wpk_api_list *out, struct wpk_diag *diag)
 {
     struct wpk_buf body = {.size_max = WPK_HTTP_REPLY_MAX};
+    char path[32];
 
-    wpk_err err = wpk_list_fetch(session, "/v1/jobs", "", "jobs", max, &body, diag);
-    err = err == WPK_OK ? wpk_api_decode_jobs(&body, arena, jobs, count, diag) : err;
+    *out = (struct wpk_api_list){0};
+    snprintf(path, sizeof(path), "/v1/%s", key);
+    wpk_err err = wpk_list_fetch(session, path, query, key, max, &body, diag);
+    err = err == WPK_OK ? wpk_api_decode_list(&body, arena, out, diag) : err;
     wpk_buf_fini(&body);
     return err;
+}
+
+bool wpk_list_is_ready(const struct wpk_api_worker *worker, const char *kind)
+{
+    size_t length = strlen(kind);
+
+    return strcmp(worker->state, "ready") == 0 && strncmp(worker->device, kind, length) == 0 &&
+           worker->device[length] == '/';
 }

@@ -82,8 +82,7 @@ wpk_err wpk_lock_read(const char *path, struct wpk_lock *out, struct wpk_diag *d
                                              .size = text.size,
                                              .size_max = FILE_SIZE_MAX,
                                              .arena = &out->arena};
-        err = wpk_fields_decode(&from, lock_fields, out, diag);
-        snprintf(diag->file, sizeof(diag->file), "%s", path);
+        err = wpk_diag_in_file(diag, wpk_fields_decode(&from, lock_fields, out, diag), path);
     }
     wpk_buf_fini(&text);
     return err == WPK_ENOENT ? WPK_EINVAL : err; /* not found means a kernel, to scripts */
@@ -117,9 +116,8 @@ static bool fetch(struct wpk_session *session, const struct wpk_lock_entry *entr
 {
     struct wpk_http_reply reply = {0};
     struct wpk_buf list = {0};
-    struct wpk_api_kernel *kernels = NULL;
+    struct wpk_api_list found = {.count = 0};
     char path[64];
-    int count = 0;
     wpk_err err = WPK_OK;
 
     if (device[0] != '\0' && strcmp(entry->device, device) != 0) {
@@ -129,16 +127,16 @@ static bool fetch(struct wpk_session *session, const struct wpk_lock_entry *entr
     err = err == WPK_OK ? wpk_session_ask(session, path, NULL, &reply, why) : err;
     if (err == WPK_OK) {
         wpk_buf_printf(&list, "{\"kernels\":[%s]}", wpk_buf_text(&reply.body));
-        err = wpk_api_decode_kernels(&list, arena, &kernels, &count, why);
+        err = wpk_api_decode_list(&list, arena, &found, why);
     }
-    if (err == WPK_OK &&
-        (kernels[0].revoked || (strcmp(kernels[0].served.artifact, entry->artifact) != 0 &&
-                                strcmp(kernels[0].own.artifact, entry->artifact) != 0))) {
+    if (err == WPK_OK && (found.kernels[0].revoked ||
+                          (strcmp(found.kernels[0].served.artifact, entry->artifact) != 0 &&
+                           strcmp(found.kernels[0].own.artifact, entry->artifact) != 0))) {
         err = wpk_fail(why, WPK_EMISMATCH, "kernel %s was revoked, or is another one here",
                        entry->kernel);
     }
     if (err == WPK_OK) {
-        *out = kernels[0];
+        *out = found.kernels[0];
     }
     wpk_buf_fini(&list);
     wpk_http_reply_fini(&reply);

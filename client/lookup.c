@@ -251,9 +251,7 @@ static wpk_err write_schedule(struct wpk_json_reader *r, const struct batch *bat
                        "%s: no schedule is known that is legal on it; wpkctl tune finds one",
                        batch->name[index]);
     }
-    if (err == WPK_OK) {
-        err = wpk_lookup_schedule(batch->job, index, &found, &text, diag);
-    }
+    err = err == WPK_OK ? wpk_lookup_schedule(batch->job, index, &found, &text, diag) : err;
     if (err == WPK_OK) {
         snprintf(path, sizeof(path), "%s.schedule", batch->job->ops[index].name);
         err = wpk_fs_write(path, text.data, text.size, 0644, diag);
@@ -353,9 +351,7 @@ static wpk_err add_fingerprint(struct wpk_session *session, const struct lookup 
                  "%.12s, layouts %s, threads %d, accuracy %s, conditions %s",
                  kernels[i].fingerprint, kernels[i].layouts, kernels[i].threads,
                  class_for(lookup, &kernels[i]), kernels[i].conditions);
-        if (err == WPK_OK) {
-            err = add_lookup(lookup, batch, NULL, &kernels[i]);
-        }
+        err = err == WPK_OK ? add_lookup(lookup, batch, NULL, &kernels[i]) : err;
     }
     if (err == WPK_OK && batch->count == 0) {
         err =
@@ -383,9 +379,7 @@ static wpk_err ask(struct wpk_session *session, const struct lookup *lookup, str
         diag->line = 0;
         diag->column = 0;
     }
-    if (err == WPK_OK) {
-        err = show(lookup, batch, &reply.body, all_known, diag);
-    }
+    err = err == WPK_OK ? show(lookup, batch, &reply.body, all_known, diag) : err;
     wpk_http_reply_fini(&reply);
     return err;
 }
@@ -412,16 +406,12 @@ static wpk_err look_up(const struct wpk_command_context *context, const struct l
     if (err == WPK_OK) {
         err = wpk_job_file_override(&lookup->wanted, &job, diag); /* of a fingerprint: checked */
     }
-    if (err == WPK_OK) {
-        err = wpk_session_open(context, &lookup->session, &session, diag);
-    }
+    err = err == WPK_OK ? wpk_session_open(context, &lookup->session, &session, diag) : err;
     if (err == WPK_OK) {
         err = is_hash ? add_fingerprint(&session, lookup, what, &batch, diag)
                       : add_file(lookup, &job, &batch);
     }
-    if (err == WPK_OK) {
-        err = ask(&session, lookup, &batch, all_known, diag);
-    }
+    err = err == WPK_OK ? ask(&session, lookup, &batch, all_known, diag) : err;
     wpk_buf_fini(&batch.body);
     wpk_job_fini(&job);
     wpk_session_close(&session);

@@ -45,12 +45,8 @@ static void print_usage(FILE *out)
 
 static const struct wpk_command *find_command(const char *name)
 {
-    for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        if (strcmp(commands[i].name, name) == 0) {
-            return &commands[i];
-        }
-    }
-    return NULL;
+    int found = WPK_FIND(struct wpk_command, name, commands, COMMAND_COUNT, name);
+    return found >= 0 ? &commands[found] : NULL;
 }
 
 static enum wpk_exit complain(const char *name)

@@ -52,9 +52,8 @@ static wpk_err read_extents(const char *path, struct wpk_buf *out, struct wpk_di
         err = wpk_npy_decode(wpk_buf_text(&bytes), bytes.size, &npy, diag);
         if (err == WPK_OK) {
             wpk_model_print_extents(npy.extent, npy.rank, out);
-        } else if (diag != NULL) {
-            snprintf(diag->file, sizeof(diag->file), "%s", path);
         }
+        err = wpk_diag_in_file(diag, err, path);
     }
     wpk_buf_fini(&bytes);
     return err;

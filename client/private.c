@@ -30,7 +30,6 @@ static const char *const process_names[PROCESS_COUNT] = {"wpkd", "wpk-worker"};
 
 struct wpk_private {
     struct wpk_private_options options;
-    char program_dir[PATH_SIZE];
     char endpoint_path[PATH_SIZE];
     char log_path[PROCESS_COUNT][PATH_SIZE];
     char socket_dir[URL_SIZE]; /* "" while attached */
@@ -112,8 +111,7 @@ static void remove_socket_dir_of(const char *url)
     *slash = '\0';
     tail = strrchr(dir, '/');
     if (tail != NULL && strncmp(tail, "/wpk-", strlen("/wpk-")) == 0) {
-        wpk_err err = wpk_fs_remove_tree(dir, NULL);
-        (void)err; /* what is left in /tmp harms nobody */
+        (void)!wpk_fs_remove_tree(dir, NULL); /* what is left in /tmp harms nobody */
     }
 }
 
@@ -154,7 +152,6 @@ static wpk_err make_socket_dir(struct wpk_private *self, struct wpk_diag *diag)
 
 static wpk_err start_process(struct wpk_private *self, enum process which, struct wpk_diag *diag)
 {
-    char path[PATH_SIZE + 16];
     char http[URL_SIZE + 32];
     char workers[URL_SIZE + 32];
     const char *const wpkd[] = {"wpkd",     "--data", self->options.data_dir, "--http", http,
@@ -166,14 +163,13 @@ static wpk_err start_process(struct wpk_private *self, enum process which, struc
                                workers,      "--data", self->socket_dir,  NULL};
     const char *const *worker = self->options.gpu != NULL ? gpu : cpu;
 
-    snprintf(path, sizeof(path), "%s/%s", self->program_dir, process_names[which]);
     snprintf(http, sizeof(http), "unix:%s/http.sock", self->socket_dir);
     snprintf(workers, sizeof(workers), "ipc://%s/workers.sock", self->socket_dir);
     if (which == PROCESS_WPKD) {
         /* One that was killed has left its socket. */
         unlink(http + strlen(unix_prefix));
     }
-    wpk_err err = wpk_child_start(&self->child[which], path, which == PROCESS_WPKD ? wpkd : worker,
+    wpk_err err = wpk_child_start(&self->child[which], which == PROCESS_WPKD ? wpkd : worker,
                                   self->log_path[which], diag);
     return err == WPK_ENOENT ? WPK_ECLOSED : err;
 }
@@ -425,24 +421,17 @@ static wpk_err make_view(struct wpk_private *self, struct wpk_diag *diag)
 
 static wpk_err prepare_paths(struct wpk_private *self, struct wpk_diag *diag)
 {
-    struct wpk_buf dir = {.size_max = PATH_SIZE - 1};
-    char logs[PATH_SIZE];
+    const char *data_dir = self->options.data_dir;
 
-    wpk_err err = wpk_fs_program_dir(&dir, diag);
-    if (err == WPK_OK && strlen(self->options.data_dir) > PATH_SIZE - 64) {
-        err = wpk_fail(diag, WPK_EINVAL,
-                       "the data directory's name is too long; name a shorter one with --data");
+    if (strlen(data_dir) > PATH_SIZE - 64) {
+        return wpk_fail(diag, WPK_EINVAL,
+                        "the data directory's name is too long; name a shorter one with --data");
     }
-    if (err == WPK_OK) {
-        snprintf(self->program_dir, PATH_SIZE, "%s", wpk_buf_text(&dir));
-        snprintf(logs, sizeof(logs), "%s/log", self->options.data_dir);
-        snprintf(self->endpoint_path, PATH_SIZE, "%s/private.endpoint", self->options.data_dir);
-        for (int i = 0; i < PROCESS_COUNT; i++) {
-            snprintf(self->log_path[i], PATH_SIZE, "%s/%s.log", logs, process_names[i]);
-        }
+    snprintf(self->endpoint_path, PATH_SIZE, "%s/private.endpoint", data_dir);
+    for (int i = 0; i < PROCESS_COUNT; i++) {
+        snprintf(self->log_path[i], PATH_SIZE, "%s/log/%s.log", data_dir, process_names[i]);
     }
-    wpk_buf_fini(&dir);
-    return err;
+    return WPK_OK;
 }
 
 wpk_err wpk_private_open(const struct wpk_private_options *options, struct wpk_private **out,

@@ -69,14 +69,14 @@ struct wpk_child {
     int status; /* of the last process that ended: its exit code, or 128 + signal */
 };
 
-/* Start `path` with its arguments (NULL-terminated, argv[0] included). The process has a process
+/* Start the program argv[0], which lies beside this one; argv ends with NULL. It has a process
  * group of its own, so that Ctrl-C reaches wpkctl only. It gets SIGTERM however wpkctl dies. The
  * output goes to `log_path`, which is emptied before.
  *
  *   errors  WPK_ENOENT no such program, WPK_ENOSPC no room for the log, WPK_EACCES, WPK_ESYSTEM
  */
-wpk_err wpk_child_start(struct wpk_child *child, const char *path, const char *const *argv,
-                        const char *log_path, struct wpk_diag *diag);
+wpk_err wpk_child_start(struct wpk_child *child, const char *const *argv, const char *log_path,
+                        struct wpk_diag *diag);
 
 /* True while the process runs. A process that has ended is reaped, and pid becomes 0. */
 bool wpk_child_runs(struct wpk_child *child);

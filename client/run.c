@@ -8,7 +8,6 @@
 #include "client/run_tensors.h"
 #include "common/fs.h"
 #include "common/json.h"
-#include "common/suggest.h"
 #include "ir/canonical/canonical.h"
 #include "ir/notation/definition.h"
 #include "ir/reference/accuracy.h"
@@ -16,6 +15,7 @@
 #include "schema/model_plan.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PATH_SIZE 4096
@@ -70,26 +70,6 @@ static wpk_err take_kernel(struct wpk_session *session, struct run *run,
     return err;
 }
 
-/* The operator of a job file that is meant; -1 with the reason. */
-static int choose_op(const struct run *run, const struct wpk_job *job, struct wpk_diag *diag)
-{
-    struct wpk_suggest suggest = {.word = run->op != NULL ? run->op : ""};
-
-    for (int i = 0; i < job->op_count; i++) {
-        if (run->op == NULL ? job->op_count == 1 : strcmp(job->ops[i].name, run->op) == 0) {
-            return i;
-        }
-        wpk_suggest_offer(&suggest, job->ops[i].name);
-    }
-    if (run->op == NULL) {
-        wpk_diag_set(diag, "the file has %d operators: name one with --op", job->op_count);
-    } else {
-        wpk_diag_set(diag, "--op: the file has no operator '%s'%s", run->op,
-                     wpk_suggest_text(&suggest));
-    }
-    return -1;
-}
-
 /* The kernel under the file's own names, where it has canonical ones. */
 static wpk_err bind(const struct wpk_program *program, struct wpk_arena *arena,
                     const struct wpk_api_kernel **kernel)
@@ -124,13 +104,11 @@ static wpk_err find_for_job(struct wpk_session *session, struct run *run, const 
     struct wpk_fingerprint fingerprint;
     struct wpk_api_kernel *kernels = NULL;
     char class[WPK_ACCURACY_TEXT_MAX];
-    int count = 0;
+    int count = 0, op = 0;
 
     wpk_err err = wpk_job_file_read(path, &job, diag);
-    int op = err == WPK_OK ? choose_op(run, &job, diag) : -1;
-    if (err == WPK_OK) {
-        err = op >= 0 ? wpk_job_op_program(&job, op, &program, diag) : WPK_EINVAL;
-    }
+    err = err == WPK_OK ? wpk_job_file_op(&job, run->op, &op, diag) : err;
+    err = err == WPK_OK ? wpk_job_op_program(&job, op, &program, diag) : err;
     err = err == WPK_OK ? wpk_fingerprint(&program, &fingerprint) : err;
     if (err == WPK_OK) {
         err = wpk_find_by_fingerprint(session, fingerprint.exact, arena, &kernels, &count, diag);
@@ -237,15 +215,17 @@ static wpk_err check(const struct wpk_kernel *kernel, struct run *run,
     wpk_err err = read_operator(kernel, run, &op, diag);
     if (err == WPK_OK) {
         int inputs = tensors->input_count + tensors->constant_count;
-        struct wpk_check_tensor list[WPK_RUN_TENSORS_MAX];
-        for (int i = 0; i < inputs + tensors->output_count; i++) {
+        int count = inputs + tensors->output_count;
+        struct wpk_check_tensor *list = calloc((size_t)count + 1, sizeof(*list));
+        for (int i = 0; list != NULL && i < count; i++) {
             const struct wpk_run_tensor *tensor = &tensors->tensor[i];
-            list[i] = (struct wpk_check_tensor){.name = tensor->argument->name,
-                                                .type = &tensor->argument->type,
-                                                .dense = tensor->dense};
+            list[i] = (struct wpk_check_tensor){
+                .name = tensor->name, .type = &tensor->type, .dense = tensor->dense};
         }
-        err = wpk_check(wpk_buf_text(&op), list, inputs, tensors->output_count, run->accuracy,
-                        WPK_CHECK_POINTS_MAX, out, diag);
+        err = list == NULL ? WPK_ENOMEM
+                           : wpk_check(wpk_buf_text(&op), list, inputs, tensors->output_count,
+                                       run->accuracy, WPK_CHECK_POINTS_MAX, out, diag);
+        free(list);
     }
     wpk_buf_fini(&op);
     return err;
@@ -279,14 +259,9 @@ static void print(const struct run *run, const struct wpk_choice_taken *taken,
                   const struct wpk_run_tensors *tensors, const struct wpk_check *result)
 {
     char class[WPK_ACCURACY_TEXT_MAX];
-    int first = tensors->input_count + tensors->constant_count;
 
     print_entry(taken);
-    for (int i = first; i < first + tensors->output_count; i++) {
-        const struct wpk_run_tensor *tensor = &tensors->tensor[i];
-        printf("%s%s%s\n", tensor->name, tensor->path != NULL ? ": " : " was computed",
-               tensor->path != NULL ? tensor->path : "; --output NAME=FILE keeps it");
-    }
+    wpk_run_tensors_print(tensors);
     if (!run->check) {
         return;
     }
@@ -302,19 +277,9 @@ static wpk_err print_json(const struct run *run, const struct wpk_choice_taken *
                           const struct wpk_run_tensors *tensors, const struct wpk_check *result)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
-    int first = tensors->input_count + tensors->constant_count;
 
     put_entry(w, taken);
-    wpk_json_begin_array(w, "outputs");
-    for (int i = first; i < first + tensors->output_count; i++) {
-        const struct wpk_run_tensor *tensor = &tensors->tensor[i];
-        wpk_json_begin_object(w, NULL);
-        wpk_json_put_text(w, "name", tensor->name);
-        wpk_json_put_text(w, "type", wpk_dtype_name(tensor->argument->type.dtype));
-        wpk_json_put_text_or_null(w, "file", tensor->path);
-        wpk_json_end(w);
-    }
-    wpk_json_end(w);
+    wpk_run_tensors_put(tensors, w);
     if (run->check) {
         wpk_json_begin_object(w, "check");
         wpk_json_put_bool(w, "passed", result->passed);
@@ -333,7 +298,7 @@ static wpk_err print_json(const struct run *run, const struct wpk_choice_taken *
 
 static wpk_err run_kernel(struct run *run, enum wpk_exit *status, struct wpk_diag *diag)
 {
-    static struct wpk_run_tensors tensors; /* large, and there is one per process */
+    struct wpk_run_tensors tensors = {.input_count = 0};
     struct wpk_kernel *kernel = NULL;
     struct wpk_check result = {.passed = true};
 

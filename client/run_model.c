@@ -3,7 +3,6 @@
 
 #include "client/run_tensors.h"
 #include "common/json.h"
-#include "common/suggest.h"
 #include "model/operator/interpret.h"
 #include "model/operator/lower.h"
 #include "model/plan/check_plan.h"
@@ -16,169 +15,87 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGNMENT ((size_t)64)
 #define SEED 1 /* of what is drawn */
 
-/* One input or output. */
-struct tensor {
-    const char *name;
-    struct wpk_tensor_type type;
-    struct wpk_domain domain; /* inputs: what they are drawn from */
-    const char *path;         /* NULL: no file */
-    void *data;               /* owned; [extent...] row-major */
-    double *cells;            /* owned; the same as cells (schema/convert.h) */
-};
-
-struct tensors {
-    struct tensor *input; /* owned; [input_count], behind which the outputs are */
-    int input_count;
-    struct tensor *output; /* [output_count] */
-    int output_count;
-};
-
-static void fini(struct tensors *tensors)
-{
-    int count = tensors->input_count + tensors->output_count;
-
-    for (int i = 0; tensors->input != NULL && i < count; i++) {
-        free(tensors->input[i].data);
-        free(tensors->input[i].cells);
-    }
-    free(tensors->input);
-}
-
 /* Fill in one tensor's name and type, and allocate it.   owns  `name` is borrowed */
-static wpk_err init(struct tensor *tensor, const char *name, const struct wpk_tensor_type *type)
+static wpk_err init(struct wpk_run_tensor *tensor, const char *name,
+                    const struct wpk_tensor_type *type)
 {
-    size_t elements = (size_t)wpk_tensor_type_elements(type);
-    size_t size = (elements * sizeof(double) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-
-    *tensor = (struct tensor){.name = name, .type = *type};
-    tensor->data = aligned_alloc(ALIGNMENT, size);
-    tensor->cells = calloc(elements, sizeof(double));
-    return tensor->data != NULL && tensor->cells != NULL ? WPK_OK : WPK_ENOMEM;
+    wpk_err err = wpk_run_tensor_init(tensor, name, type);
+    tensor->cells = calloc((size_t)wpk_tensor_type_elements(type), sizeof(double));
+    return err == WPK_OK && tensor->cells == NULL ? WPK_ENOMEM : err;
 }
 
-static wpk_err allocate(struct tensors *out, int input_count, int output_count)
+static wpk_err list_of_graph(const struct wpk_graph *graph, struct wpk_run_tensors *out)
 {
-    out->input = calloc((size_t)input_count + (size_t)output_count + 1, sizeof(*out->input));
-    out->output = out->input + input_count;
-    out->input_count = input_count;
-    out->output_count = output_count;
-    return out->input != NULL ? WPK_OK : WPK_ENOMEM;
-}
-
-static wpk_err list_of_graph(const struct wpk_graph *graph, struct tensors *out)
-{
-    wpk_err err = allocate(out, graph->input_count, graph->output_count);
+    wpk_err err = wpk_run_tensors_init(out, graph->input_count, 0, graph->output_count);
 
     for (int i = 0; err == WPK_OK && i < graph->input_count + graph->output_count; i++) {
         int o = i - graph->input_count;
         const struct wpk_graph_value *value =
             &graph->values[o < 0 ? graph->inputs[i] : graph->outputs[o]];
         const struct wpk_tensor_type type = wpk_model_value_type(value);
-        err = init(&out->input[i], value->name, &type);
+        err = init(&out->tensor[i], value->name, &type);
     }
     struct wpk_domain *domains = calloc((size_t)graph->input_count + 1, sizeof(*domains));
     if (err == WPK_OK) {
         err = domains != NULL ? wpk_graph_domains(graph, domains) : WPK_ENOMEM;
     }
     for (int i = 0; err == WPK_OK && i < graph->input_count; i++) {
-        out->input[i].domain = domains[i];
+        out->tensor[i].domain = domains[i];
     }
     free(domains);
     return err;
 }
 
-static wpk_err list_of_plan(const struct wpk_model *model, size_t shape, struct tensors *out)
+static wpk_err list_of_plan(const struct wpk_model *model, size_t shape,
+                            struct wpk_run_tensors *out)
 {
     int input_count = (int)wpk_model_input_count(model);
     int output_count = (int)wpk_model_output_count(model);
-    wpk_err err = allocate(out, input_count, output_count);
+    wpk_err err = wpk_run_tensors_init(out, input_count, 0, output_count);
 
     for (int i = 0; err == WPK_OK && i < input_count + output_count; i++) {
         const struct wpk_argument *argument =
             i < input_count ? wpk_model_input(model, shape, (size_t)i)
                             : wpk_model_output(model, shape, (size_t)(i - input_count));
-        err = init(&out->input[i], argument->name, &argument->type);
+        err = init(&out->tensor[i], argument->name, &argument->type);
     }
     for (int i = 0; err == WPK_OK && i < input_count; i++) {
-        wpk_model_input_domain(model, shape, (size_t)i, &out->input[i].domain.low,
-                               &out->input[i].domain.high);
+        wpk_model_input_domain(model, shape, (size_t)i, &out->tensor[i].domain.low,
+                               &out->tensor[i].domain.high);
     }
     return err;
 }
 
-/* "NAME=FILE" for one tensor. A name may contain '='. */
-static wpk_err set_path(struct tensor *list, int count, const char *option, const char *pair,
-                        struct wpk_diag *diag)
-{
-    struct wpk_suggest suggest = {.word = ""};
-    char word[WPK_SUGGEST_SIZE];
-
-    if (count == 1 && list[0].path == NULL && strchr(pair, '=') == NULL) { /* FILE alone */
-        list[0].path = pair;
-        return WPK_OK;
-    }
-    for (int i = 0; i < count; i++) {
-        size_t size = strlen(list[i].name);
-        if (strncmp(pair, list[i].name, size) == 0 && pair[size] == '=' && pair[size + 1] != '\0') {
-            if (list[i].path != NULL) {
-                return wpk_fail(diag, WPK_EINVAL, "--%s %s is given twice; leave one out", option,
-                                list[i].name);
-            }
-            list[i].path = pair + size + 1;
-            return WPK_OK;
-        }
-    }
-    snprintf(word, sizeof(word), "%.*s", (int)strcspn(pair, "="), pair);
-    suggest.word = word;
-    for (int i = 0; i < count; i++) {
-        wpk_suggest_offer(&suggest, list[i].name);
-    }
-    return wpk_fail(diag, WPK_EINVAL, "--%s takes NAME=FILE.npy, and the model has no %s '%s'%s",
-                    option, option, word, wpk_suggest_text(&suggest));
-}
-
-static wpk_err fill(struct tensor *tensor, bool draw, struct wpk_diag *diag)
+static wpk_err fill(struct wpk_run_tensor *tensor, bool draw, struct wpk_diag *diag)
 {
     int64_t elements = wpk_tensor_type_elements(&tensor->type);
-    wpk_err err = WPK_OK;
+    wpk_err err = wpk_run_tensor_read(tensor, "input", draw, diag);
 
-    if (tensor->path != NULL) {
-        err = wpk_run_read_npy(tensor->path, tensor->name, &tensor->type, tensor->data, diag);
-    } else if (draw) {
+    if (err == WPK_OK && tensor->path == NULL) {
         wpk_draw_in_domain(SEED, tensor->name, tensor->type.dtype, tensor->domain, elements,
-                           tensor->data);
-    } else {
-        err = wpk_fail(diag, WPK_EINVAL, "input %s has no file: --input %s=FILE.npy, or --random",
-                       tensor->name, tensor->name);
+                           tensor->dense);
     }
     if (err == WPK_OK) {
-        wpk_convert_to_cells(tensor->type.dtype, tensor->data, elements, tensor->cells);
+        wpk_convert_to_cells(tensor->type.dtype, tensor->dense, elements, tensor->cells);
     }
     return err;
 }
 
-static wpk_err read_inputs(const struct wpk_run_model *options, struct tensors *out,
+static wpk_err read_inputs(const struct wpk_run_model *options, struct wpk_run_tensors *out,
                            struct wpk_diag *diag)
 {
-    wpk_err err = WPK_OK;
+    wpk_err err = wpk_run_tensors_set_paths(out, &options->inputs, &options->outputs, diag);
 
-    for (int i = 0; err == WPK_OK && i < options->inputs.count; i++) {
-        err = set_path(out->input, out->input_count, "input", options->inputs.items[i], diag);
-    }
-    for (int i = 0; err == WPK_OK && i < options->outputs.count; i++) {
-        err = set_path(out->output, out->output_count, "output", options->outputs.items[i], diag);
-    }
     for (int i = 0; err == WPK_OK && i < out->input_count; i++) {
-        err = fill(&out->input[i], options->draw, diag);
+        err = fill(&out->tensor[i], options->draw, diag);
     }
     return err;
 }
 
 /* Compute the model on the tensors' inputs. */
-static wpk_err interpret(const struct wpk_graph *graph, const struct tensors *tensors,
+static wpk_err interpret(const struct wpk_graph *graph, const struct wpk_run_tensors *tensors,
                          struct wpk_diag *diag)
 {
     const double **inputs = calloc((size_t)tensors->input_count + 1, sizeof(*inputs));
@@ -186,10 +103,10 @@ static wpk_err interpret(const struct wpk_graph *graph, const struct tensors *te
     wpk_err err = inputs != NULL && outputs != NULL ? WPK_OK : WPK_ENOMEM;
 
     for (int i = 0; err == WPK_OK && i < tensors->input_count; i++) {
-        inputs[i] = tensors->input[i].cells;
+        inputs[i] = tensors->tensor[i].cells;
     }
     for (int i = 0; err == WPK_OK && i < tensors->output_count; i++) {
-        outputs[i] = tensors->output[i].cells;
+        outputs[i] = tensors->tensor[tensors->input_count + i].cells;
     }
     err = err == WPK_OK ? wpk_graph_interpret(graph, inputs, outputs, diag) : err;
     free(inputs);
@@ -197,55 +114,29 @@ static wpk_err interpret(const struct wpk_graph *graph, const struct tensors *te
     return err;
 }
 
-static void round_outputs(const struct tensors *tensors)
+static void round_outputs(const struct wpk_run_tensors *tensors)
 {
     for (int i = 0; i < tensors->output_count; i++) {
-        const struct tensor *tensor = &tensors->output[i];
+        const struct wpk_run_tensor *tensor = &tensors->tensor[tensors->input_count + i];
         wpk_convert_from_cells(tensor->type.dtype, tensor->cells,
-                               wpk_tensor_type_elements(&tensor->type), tensor->data);
+                               wpk_tensor_type_elements(&tensor->type), tensor->dense);
     }
-}
-
-static wpk_err write_outputs(const struct tensors *tensors, struct wpk_diag *diag)
-{
-    wpk_err err = WPK_OK;
-
-    for (int i = 0; err == WPK_OK && i < tensors->output_count; i++) {
-        const struct tensor *tensor = &tensors->output[i];
-        if (tensor->path != NULL) {
-            err = wpk_run_write_npy(tensor->path, &tensor->type, tensor->data, diag);
-        }
-    }
-    return err == WPK_ENOENT ? WPK_EINVAL : err;
-}
-
-static wpk_err print_json(const struct tensors *tensors)
-{
-    struct wpk_json_writer *w = wpk_json_writer_new_object();
-
-    wpk_json_begin_array(w, "outputs");
-    for (int i = 0; i < tensors->output_count; i++) {
-        wpk_json_begin_object(w, NULL);
-        wpk_json_put_text(w, "name", tensors->output[i].name);
-        wpk_json_put_text(w, "type", wpk_dtype_name(tensors->output[i].type.dtype));
-        wpk_json_put_text_or_null(w, "file", tensors->output[i].path);
-        wpk_json_end(w);
-    }
-    wpk_json_end(w);
-    return wpk_json_puts(w, false);
 }
 
 /* Write the outputs that have a file, and say what was computed. */
-static wpk_err finish(const struct tensors *tensors, bool json, struct wpk_diag *diag)
+static wpk_err finish(const struct wpk_run_tensors *tensors, bool json, struct wpk_diag *diag)
 {
-    wpk_err err = write_outputs(tensors, diag);
+    wpk_err err = wpk_run_tensors_write(tensors, diag);
 
-    for (int i = 0; err == WPK_OK && !json && i < tensors->output_count; i++) {
-        const struct tensor *tensor = &tensors->output[i];
-        printf("%s%s%s\n", tensor->name, tensor->path != NULL ? ": " : " was computed",
-               tensor->path != NULL ? tensor->path : "; --output NAME=FILE keeps it");
+    if (err == WPK_OK && json) {
+        struct wpk_json_writer *w = wpk_json_writer_new_object();
+        wpk_run_tensors_put(tensors, w);
+        return wpk_json_puts(w, false);
     }
-    return err == WPK_OK && json ? print_json(tensors) : err;
+    if (err == WPK_OK) {
+        wpk_run_tensors_print(tensors);
+    }
+    return err;
 }
 
 /* Print the problems of a model, if reading it found some. */
@@ -260,7 +151,7 @@ wpk_err wpk_run_model_interpret(const char *path, const struct wpk_run_model *op
                                 struct wpk_diag *diag)
 {
     struct wpk_graph graph;
-    struct tensors tensors = {.input_count = 0};
+    struct wpk_run_tensors tensors = {.input_count = 0};
     struct wpk_buf problems = {0};
 
     wpk_err err = wpk_model_file_read(path, &options->fixing, &graph, &problems, diag);
@@ -268,16 +159,13 @@ wpk_err wpk_run_model_interpret(const char *path, const struct wpk_run_model *op
     err = err == WPK_OK ? list_of_graph(&graph, &tensors) : err;
     err = err == WPK_OK ? read_inputs(options, &tensors, diag) : err;
     if (err == WPK_OK) {
-        err = interpret(&graph, &tensors, diag);
-        if (err != WPK_OK && diag != NULL && diag->file[0] == '\0') {
-            snprintf(diag->file, sizeof(diag->file), "%s", path);
-        }
+        err = wpk_diag_in_file(diag, interpret(&graph, &tensors, diag), path);
     }
     if (err == WPK_OK) {
         round_outputs(&tensors);
         err = finish(&tensors, options->json, diag);
     }
-    fini(&tensors);
+    wpk_run_tensors_fini(&tensors);
     wpk_graph_fini(&graph);
     return err;
 }
@@ -285,15 +173,15 @@ wpk_err wpk_run_model_interpret(const char *path, const struct wpk_run_model *op
 /* ---- plans */
 
 /* The tensors as libwpk takes them.   owns  caller frees; NULL without memory */
-static struct wpk_tensor_data *new_data(const struct tensors *tensors)
+static struct wpk_tensor_data *new_data(const struct wpk_run_tensors *tensors)
 {
-    const struct tensor *list = tensors->input;
+    const struct wpk_run_tensor *list = tensors->tensor;
     int count = tensors->input_count + tensors->output_count;
     struct wpk_tensor_data *out = calloc((size_t)count + 1, sizeof(*out));
 
     for (int i = 0; out != NULL && i < count; i++) {
         out[i] = (struct wpk_tensor_data){.name = list[i].name,
-                                          .data = list[i].data,
+                                          .data = list[i].dense,
                                           .size = wpk_tensor_type_bytes(&list[i].type)};
     }
     return out;
@@ -322,7 +210,7 @@ static wpk_err verify(const struct wpk_run_model *options, const struct wpk_plan
 }
 
 static wpk_err use_plan(struct wpk_model *model, size_t shape, const struct wpk_run_model *options,
-                        const struct tensors *tensors, wpk_run_model_use use, void *user,
+                        const struct wpk_run_tensors *tensors, wpk_run_model_use use, void *user,
                         struct wpk_diag *diag)
 {
     struct wpk_model_context *context = NULL;
@@ -378,7 +266,7 @@ static wpk_err with_plan(const char *path, const struct wpk_run_model *options,
                          wpk_run_model_use use, void *user, bool write, struct wpk_diag *diag)
 {
     struct wpk_model *model = NULL;
-    struct tensors tensors = {.input_count = 0};
+    struct wpk_run_tensors tensors = {.input_count = 0};
     size_t shape = 0;
 
     wpk_err err = wpk_model_open(path, NULL, &model, diag);
@@ -392,7 +280,7 @@ static wpk_err with_plan(const char *path, const struct wpk_run_model *options,
     if (err == WPK_OK && write) {
         err = finish(&tensors, options->json, diag);
     }
-    fini(&tensors);
+    wpk_run_tensors_fini(&tensors);
     wpk_model_close(model);
     return err;
 }

@@ -50,10 +50,7 @@ static wpk_err read_file(const struct wpk_command_context *context, struct wpk_s
         const struct wpk_fields_text from = {
             .text = wpk_buf_text(&text), .size = text.size, .size_max = FILE_SIZE_MAX};
         err = wpk_fields_decode(&from, file_fields, out, diag);
-        if (err != WPK_OK && diag != NULL) {
-            snprintf(diag->file, sizeof(diag->file), "%.*s", (int)sizeof(diag->file) - 1,
-                     wpk_buf_text(&path));
-        }
+        err = wpk_diag_in_file(diag, err, wpk_buf_text(&path));
     } else if (err == WPK_ENOENT) {
         *diag = (struct wpk_diag){0};
         err = WPK_OK;

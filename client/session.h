@@ -133,8 +133,11 @@ wpk_err wpk_session_ask_job(struct wpk_session *session, const char *id, const c
 wpk_err wpk_list_fetch(struct wpk_session *session, const char *path, const char *query,
                        const char *key, int max, struct wpk_buf *out, struct wpk_diag *diag);
 
-/* The newest `max` jobs, newest first, in the arena.   errors  those of wpk_list_fetch */
-wpk_err wpk_list_jobs(struct wpk_session *session, int max, struct wpk_arena *arena,
-                      struct wpk_api_job **jobs, int *count, struct wpk_diag *diag);
+/* Read a list, of "kernels", "jobs" or "workers": the newest `max` items, newest first.
+ *   errors  those of wpk_list_fetch and wpk_api_decode_list; then *out is empty */
+wpk_err wpk_list_read(struct wpk_session *session, const char *key, const char *query, int max,
+                      struct wpk_arena *arena, struct wpk_api_list *out, struct wpk_diag *diag);
+/* True if the worker is of a kind of device, and ready. */
+bool wpk_list_is_ready(const struct wpk_api_worker *worker, const char *kind);
 
 #endif

@@ -104,6 +104,7 @@ static wpk_err print_table(struct wpk_session *session, const struct wpk_show *s
 {
     static struct wpk_text_table table; /* large, and there is one per process */
     struct wpk_arena arena = {0};
+    struct wpk_api_list list;
 
     table = (struct wpk_text_table){.arena = &arena, .column_count = show->column_count};
     memcpy(table.right, show->right, sizeof(table.right));
@@ -112,8 +113,11 @@ static wpk_err print_table(struct wpk_session *session, const struct wpk_show *s
     wpk_text_table_add(&table, show->headings);
     wpk_err err = show->prepare != NULL ? show->prepare(session, &arena, show->user, diag) : WPK_OK;
     if (err == WPK_OK) {
-        err = show->fill != NULL ? show->fill(show->user, body, &arena, &table, diag)
+        err = show->fill != NULL ? wpk_api_decode_list(body, &arena, &list, diag)
                                  : add_items(show, body, &arena, &table, diag);
+    }
+    if (err == WPK_OK && show->fill != NULL) {
+        show->fill(show->user, &list, &table);
     }
     err = err == WPK_OK ? wpk_output_puts_table(output, &table) : err;
     wpk_arena_fini(&arena);

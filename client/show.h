@@ -16,12 +16,11 @@ struct wpk_show {
     uint8_t rank[WPK_TEXT_TABLE_COLUMNS_MAX]; /* this and `prose` as in struct wpk_text_table */
     bool prose[WPK_TEXT_TABLE_COLUMNS_MAX];
     /* The members that the columns show. `add`, if it is not NULL, makes an item's row instead, and
-     * `fill` all rows. */
+     * `fill` all rows of a list that wpk_api_decode_list() knows. */
     const char *members[WPK_TEXT_TABLE_COLUMNS_MAX];
     void (*add)(const void *user, struct wpk_json_reader *r, struct wpk_arena *arena,
                 struct wpk_text_table *table);
-    wpk_err (*fill)(const void *user, const struct wpk_buf *body, struct wpk_arena *arena,
-                    struct wpk_text_table *table, struct wpk_diag *diag);
+    void (*fill)(const void *user, const struct wpk_api_list *list, struct wpk_text_table *table);
     /* Fetches other resources that `fill` needs; NULL: none. */
     wpk_err (*prepare)(struct wpk_session *session, struct wpk_arena *arena, void *user,
                        struct wpk_diag *diag);

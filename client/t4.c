@@ -208,21 +208,6 @@ static wpk_err take(void *user, const char *candidate, double time_ns)
     return WPK_OK;
 }
 
-/* Find the operator of this name in the job; NULL: its only one. */
-static wpk_err find_op(const struct wpk_job *job, const char *name, int *out, struct wpk_diag *diag)
-{
-    for (int i = 0; i < job->op_count; i++) {
-        if (name == NULL ? job->op_count == 1 : strcmp(job->ops[i].name, name) == 0) {
-            *out = i;
-            return WPK_OK;
-        }
-    }
-    return wpk_fail(diag, WPK_EINVAL,
-                    name == NULL ? "the job has several operators; --op names one"
-                                 : "the job has no operator %s",
-                    name);
-}
-
 /* Write the hints of `text`, which is of this operator, as a document. */
 static wpk_err convert(const struct wpk_buf *text, const struct wpk_job *job, int op,
                        struct wpk_buf *out, struct wpk_diag *diag)
@@ -268,13 +253,10 @@ wpk_err wpk_import_t4(const char *path, const char *job_path, const char *op, st
     struct wpk_job job = {0};
     int index = 0;
     wpk_err err = wpk_job_file_read(job_path, &job, diag);
-    err = err == WPK_OK ? find_op(&job, op, &index, diag) : err;
+    err = err == WPK_OK ? wpk_job_file_op(&job, op, &index, diag) : err;
     err = err == WPK_OK ? wpk_fs_read(path, WPK_T4_SIZE_MAX, &text, diag) : err;
     if (err == WPK_OK) {
-        err = convert(&text, &job, index, &document, diag);
-        if (err != WPK_OK && diag->file[0] == '\0') {
-            snprintf(diag->file, sizeof(diag->file), "%s", path);
-        }
+        err = wpk_diag_in_file(diag, convert(&text, &job, index, &document, diag), path);
     }
     err = err == WPK_OK ? feed(&document) : err;
     wpk_buf_fini(&document);

@@ -83,15 +83,14 @@ static wpk_err choose_op(const struct wpk_api_job *job, const char *op, const ch
 static wpk_err find_op(struct wpk_session *session, const char *op, struct wpk_arena *arena,
                        struct wpk_trial_list *out, struct wpk_diag *diag)
 {
-    struct wpk_api_job *jobs = NULL;
-    int count = 0;
-    wpk_err err = wpk_list_jobs(session, WPK_SHOW_MAX_DEFAULT, arena, &jobs, &count, diag);
-    for (int i = 0; i < count && err == WPK_OK; i++) { /* newest first */
-        for (int k = 0; k < jobs[i].op_count; k++) {
-            if (strcmp(jobs[i].ops[k].name, op) == 0 ||
-                strcmp(jobs[i].ops[k].fingerprint, op) == 0) {
-                out->job = jobs[i].id;
-                out->op = jobs[i].ops[k].name;
+    struct wpk_api_list list;
+    wpk_err err = wpk_list_read(session, "jobs", "", WPK_SHOW_MAX_DEFAULT, arena, &list, diag);
+    for (int i = 0; i < list.count; i++) { /* newest first */
+        const struct wpk_api_job *job = &list.jobs[i];
+        for (int k = 0; k < job->op_count; k++) {
+            if (strcmp(job->ops[k].name, op) == 0 || strcmp(job->ops[k].fingerprint, op) == 0) {
+                out->job = job->id;
+                out->op = job->ops[k].name;
                 return WPK_OK;
             }
         }

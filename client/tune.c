@@ -140,10 +140,7 @@ static wpk_err read_job(struct tune *tune, struct wpk_diag *diag)
         return err;
     }
     err = wpk_job_space_check(tune->job, diag);
-    if (err != WPK_OK && tune->file != NULL && diag->file[0] == '\0') {
-        snprintf(diag->file, sizeof(diag->file), "%s", tune->file);
-    }
-    return err;
+    return tune->file != NULL ? wpk_diag_in_file(diag, err, tune->file) : err;
 }
 
 static void print_next(const struct tune *tune, const struct wpk_api_job *job)

@@ -214,37 +214,23 @@ void wpk_tune_service_source(struct wpk_tune_service *service, struct wpk_tune_s
 
 /* ---- the machine */
 
-static bool serves(const struct wpk_api_worker *worker, const struct wpk_job *job)
-{
-    size_t size = strlen(job->kind);
-
-    return strcmp(worker->state, "ready") == 0 && strncmp(worker->device, job->kind, size) == 0 &&
-           worker->device[size] == '/' &&
-           (job->device[0] == '\0' || strcmp(worker->device, job->device) == 0);
-}
-
 static wpk_err ask_workers(struct wpk_session *session, const struct wpk_job *job,
                            struct wpk_tune_machine *out, struct wpk_diag *diag)
 {
-    struct wpk_buf body = {.size_max = WPK_HTTP_REPLY_MAX};
-    struct wpk_arena arena;
-    struct wpk_api_worker *workers = NULL;
-    int count = 0;
+    struct wpk_arena arena = {0};
+    struct wpk_api_list list;
 
-    wpk_arena_init(&arena, SIZE_MAX);
-    wpk_err err =
-        wpk_list_fetch(session, "/v1/workers", "", "workers", WPK_API_LIST_MAX, &body, diag);
-    err = err == WPK_OK ? wpk_api_decode_workers(&body, &arena, &workers, &count, diag) : err;
-    for (int i = count - 1; err == WPK_OK && i >= 0; i--) {
-        if (serves(&workers[i], job) && workers[i].peak_flops_per_s > 0 &&
-            workers[i].peak_bytes_per_s > 0) {
-            *out =
-                (struct wpk_tune_machine){.roofline = {workers[i].peak_flops_per_s * job->threads,
-                                                       workers[i].peak_bytes_per_s},
-                                          .cache_bytes = workers[i].cache_bytes};
+    wpk_err err = wpk_list_read(session, "workers", "", WPK_API_LIST_MAX, &arena, &list, diag);
+    for (int i = list.count - 1; i >= 0; i--) {
+        const struct wpk_api_worker *worker = &list.workers[i];
+        if (wpk_list_is_ready(worker, job->kind) && worker->peak_flops_per_s > 0 &&
+            worker->peak_bytes_per_s > 0 &&
+            (job->device[0] == '\0' || strcmp(worker->device, job->device) == 0)) {
+            *out = (struct wpk_tune_machine){
+                .roofline = {worker->peak_flops_per_s * job->threads, worker->peak_bytes_per_s},
+                .cache_bytes = worker->cache_bytes};
         }
     }
-    wpk_buf_fini(&body);
     wpk_arena_fini(&arena);
     return err;
 }

@@ -19,22 +19,16 @@ static bool never(void)
 /* Ask wpk-runner of the operator at `op_path`; its words go to `answer_path`. */
 static wpk_err ask(const char *op_path, const char *answer_path, struct wpk_diag *diag)
 {
-    struct wpk_buf program = {.size_max = PATH_SIZE};
     struct wpk_child child = {0};
     const char *const argv[] = {"wpk-runner", "--unseen", op_path, NULL};
 
-    wpk_err err = wpk_fs_program_dir(&program, diag);
-    if (err == WPK_OK) {
-        wpk_buf_append_text(&program, "/wpk-runner");
-        err = wpk_child_start(&child, wpk_buf_text(&program), argv, answer_path, diag);
-    }
+    wpk_err err = wpk_child_start(&child, argv, answer_path, diag);
     if (err == WPK_OK && wpk_child_wait(&child, never) != 0) {
         char words[WPK_DIAG_TEXT_MAX];
         wpk_child_last_words(answer_path, words, sizeof(words));
         err =
             wpk_fail(diag, WPK_EUNSUPPORTED, "%s", words[0] != '\0' ? words : "wpk-runner failed");
     }
-    wpk_buf_fini(&program);
     return err;
 }
 
@@ -69,8 +63,7 @@ wpk_err wpk_unseen_find(const char *tmp_dir, const struct wpk_program *op, struc
     err = err == WPK_OK ? wpk_fs_make_temporary(tmp_dir, "wpk-check", dir, sizeof(dir), diag) : err;
     if (err == WPK_OK) {
         err = find_in(dir, &text, out, diag);
-        wpk_err removed = wpk_fs_remove_tree(dir, NULL);
-        (void)removed; /* what is left there harms nobody */
+        (void)!wpk_fs_remove_tree(dir, NULL); /* what is left there harms nobody */
     }
     wpk_buf_fini(&text);
     return err;

@@ -5,43 +5,27 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* The class, and of a GPU what is not in it.   errors  NULL: memory ran out */
-static const char *describe_device(const struct wpk_api_worker *worker, struct wpk_arena *arena)
+static void fill_workers(const void *user, const struct wpk_api_list *list,
+                         struct wpk_text_table *table)
 {
-    char text[512];
-
-    if (worker->driver[0] == '\0') {
-        return worker->device;
-    }
-    snprintf(text, sizeof(text), "%s, %" PRId64 " MiB, driver %s", worker->device,
-             worker->memory_bytes >> 20, worker->driver);
-    return wpk_arena_copy_text(arena, text);
-}
-
-static wpk_err fill_workers(const void *user, const struct wpk_buf *body, struct wpk_arena *arena,
-                            struct wpk_text_table *table, struct wpk_diag *diag)
-{
-    struct wpk_api_worker *workers;
-    int count;
-
     (void)user;
-    wpk_err err = wpk_api_decode_workers(body, arena, &workers, &count, diag);
-    for (int i = 0; err == WPK_OK && i < count; i++) {
+    for (int i = 0; i < list->count; i++) {
+        const struct wpk_api_worker *worker = &list->workers[i];
+        char device[512]; /* the class, and of a GPU what is not in it */
         char running[24];
         char heard[WPK_FORMAT_SIZE];
-        const char *device = describe_device(&workers[i], arena);
-        if (device == NULL) {
-            return WPK_ENOMEM;
+        int used = snprintf(device, sizeof(device), "%s", worker->device);
+        if (worker->driver[0] != '\0') {
+            snprintf(device + used, sizeof(device) - (size_t)used, ", %" PRId64 " MiB, driver %s",
+                     worker->memory_bytes >> 20, worker->driver);
         }
-        snprintf(running, sizeof(running), "%" PRId64, workers[i].running);
-        wpk_format_seconds(workers[i].heard_seconds_ago, heard);
-        wpk_text_table_add(table, (const char *const[]){workers[i].name, workers[i].state, device,
-                                                        workers[i].providers, workers[i].missing,
-                                                        running, heard, workers[i].reason});
+        snprintf(running, sizeof(running), "%" PRId64, worker->running);
+        wpk_format_seconds(worker->heard_seconds_ago, heard);
+        wpk_text_table_add(table, (const char *const[]){worker->name, worker->state, device,
+                                                        worker->providers, worker->missing, running,
+                                                        heard, worker->reason});
     }
-    return err;
 }
-
 static const struct wpk_show workers_show = {
     .path = "/v1/workers",
     .key = "workers",

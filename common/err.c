@@ -70,6 +70,14 @@ wpk_err wpk_fail(struct wpk_diag *diag, wpk_err err, const char *format, ...)
     return err;
 }
 
+wpk_err wpk_diag_in_file(struct wpk_diag *diag, wpk_err err, const char *file)
+{
+    if (err != WPK_OK && diag != NULL && diag->file[0] == '\0') {
+        snprintf(diag->file, sizeof(diag->file), "%s", file);
+    }
+    return err;
+}
+
 void wpk_diag_set_at(struct wpk_diag *diag, int line, int column, const char *format, ...)
 {
     va_list args;
@@ -110,11 +118,19 @@ void *wpk_demand(void *memory, const char *expression, const char *file, int lin
     return memory;
 }
 
+int wpk_find(const void *items, size_t count, size_t size, size_t offset, bool is_text,
+             const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *member = (const char *)items + i * size + offset;
+        if (strcmp(is_text ? *(const char *const *)(const void *)member : member, name) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
 int wpk_list_find(const char *const *texts, int count, const char *text)
 {
-    int i = 0;
-    while (i < count && strcmp(texts[i], text) != 0) {
-        i++;
-    }
-    return i < count ? i : -1;
+    return wpk_find(texts, (size_t)count, sizeof(*texts), 0, true, text);
 }

@@ -20,6 +20,33 @@ extern "C" {
 #define WPK_LIST_TEXT(name, text) text,
 /* The place of the text among these; -1: it is none of them. */
 int wpk_list_find(const char *const *texts, int count, const char *text);
+/* The place of the first item that has the name, among `count` items of a struct; -1: none has it.
+ *   shape   member: the item's name, a char array or a text that is not NULL */
+#define WPK_FIND(type, member, items, count, name)                                                 \
+    wpk_find(items, (size_t)(count), sizeof(type), offsetof(type, member),                         \
+             _Generic(&((type *)0)->member, char **: true, const char **: true, default: false),   \
+             name)
+int wpk_find(const void *items, size_t count, size_t size, size_t offset, bool is_text,
+             const char *name);
+/* Define the function that gives the text of an enum's value, and the one that reads it.
+ *   shape   texts: an array of the file, in the enum's order
+ *   errors  of reading: WPK_ENOENT */
+#define WPK_LIST_NAME(function, type, texts)                                                       \
+    const char *function(type value)                                                               \
+    {                                                                                              \
+        WPK_ASSERT((size_t)value < sizeof(texts) / sizeof((texts)[0]));                            \
+        return (texts)[value];                                                                     \
+    }
+#define WPK_LIST_PARSE(function, type, texts)                                                      \
+    wpk_err function(const char *text, type *out)                                                  \
+    {                                                                                              \
+        int found = wpk_list_find(texts, (int)(sizeof(texts) / sizeof((texts)[0])), text);         \
+        if (found < 0) {                                                                           \
+            return WPK_ENOENT;                                                                     \
+        }                                                                                          \
+        *out = (type)found;                                                                        \
+        return WPK_OK;                                                                             \
+    }
 
 /* name, text */
 #define WPK_ERR_LIST(X)                                                                            \
@@ -96,6 +123,9 @@ void wpk_diag_set_at(struct wpk_diag *diag, int line, int column, const char *fo
     WPK_PRINTF(4, 5);
 /* The same, and return `err`. */
 wpk_err wpk_fail(struct wpk_diag *diag, wpk_err err, const char *format, ...) WPK_PRINTF(3, 4);
+
+/* Name the file in a failure's diag, unless one is named there.   returns  err */
+wpk_err wpk_diag_in_file(struct wpk_diag *diag, wpk_err err, const char *file);
 
 /* "file:line:column: field: text" with the absent parts left out, cut at `size`. */
 void wpk_diag_format(const struct wpk_diag *diag, char *out, size_t size);

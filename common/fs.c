@@ -20,84 +20,68 @@
 
 #define NAME_TRIES 16 /* names of a temporary file that are taken */
 
+#define CHECK_PATH "; check the path"
+#define REMOVE "; remove what is there, or choose another path"
+#define ALLOW "; allow this user to do it, or choose another path"
+#define MAKE_ROOM "; make room there"
+#define OPEN_FILES "; raise the limit of open files (ulimit -n)"
+#define LIMITS "; end other programs, or raise the limits of this user (ulimit -a)"
+#define OTHER "; the system's log (journalctl -k) may say more"
+
+struct meaning {
+    int system_errno;
+    wpk_err err;
+    const char *advice; /* behind a message that says what failed */
+};
+
+static struct meaning find_meaning(int system_errno)
+{
+    static const struct meaning all[] = {
+        {0, WPK_OK, OTHER},
+        {ENOENT, WPK_ENOENT, CHECK_PATH},
+        {ENOTDIR, WPK_ENOENT, CHECK_PATH},
+        {EEXIST, WPK_EEXIST, REMOVE},
+        {ENOTEMPTY, WPK_EEXIST, REMOVE},
+        {EACCES, WPK_EACCES, ALLOW},
+        {EPERM, WPK_EACCES, ALLOW},
+        {EROFS, WPK_EACCES, "; choose a path that can be written"},
+        {ENOSPC, WPK_ENOSPC, MAKE_ROOM},
+        {EDQUOT, WPK_ENOSPC, MAKE_ROOM},
+        {EFBIG, WPK_ENOSPC, MAKE_ROOM},
+        {ENOMEM, WPK_ENOMEM, LIMITS},
+        {EIO, WPK_EIO, OTHER},
+        {EBUSY, WPK_EBUSY, OTHER},
+        {EAGAIN, WPK_EBUSY, LIMITS},
+        {ETIMEDOUT, WPK_ETIMEDOUT, OTHER},
+        {EPIPE, WPK_ECLOSED, OTHER},
+        {ECONNRESET, WPK_ECLOSED, OTHER},
+        {EINVAL, WPK_EINVAL, OTHER},
+        {ENAMETOOLONG, WPK_EINVAL, CHECK_PATH},
+        {ELOOP, WPK_EINVAL, CHECK_PATH},
+        {EISDIR, WPK_EINVAL, "; name a file"},
+        {EMFILE, WPK_ESYSTEM, OPEN_FILES},
+        {ENFILE, WPK_ESYSTEM, OPEN_FILES},
+        {ENOEXEC, WPK_ESYSTEM, "; install the program again"},
+        {EADDRINUSE, WPK_ESYSTEM, "; end what listens there, or choose another address"},
+        {EADDRNOTAVAIL, WPK_ESYSTEM, "; choose an address of this machine"},
+    };
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        if (all[i].system_errno == system_errno) {
+            return all[i];
+        }
+    }
+    return (struct meaning){system_errno, WPK_ESYSTEM, OTHER};
+}
+
 wpk_err wpk_fs_err(int system_errno)
 {
-    switch (system_errno) {
-    case 0:
-        return WPK_OK;
-    case ENOENT:
-    case ENOTDIR:
-        return WPK_ENOENT;
-    case EEXIST:
-    case ENOTEMPTY:
-        return WPK_EEXIST;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-        return WPK_EACCES;
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-        return WPK_ENOSPC;
-    case ENOMEM:
-        return WPK_ENOMEM;
-    case EIO:
-        return WPK_EIO;
-    case EBUSY:
-    case EAGAIN:
-        return WPK_EBUSY;
-    case ETIMEDOUT:
-        return WPK_ETIMEDOUT;
-    case EPIPE:
-    case ECONNRESET:
-        return WPK_ECLOSED;
-    case EINVAL:
-    case ENAMETOOLONG:
-    case ELOOP:
-    case EISDIR:
-        return WPK_EINVAL;
-    default:
-        return WPK_ESYSTEM;
-    }
+    return find_meaning(system_errno).err;
 }
 
 const char *wpk_fs_advice(int system_errno)
 {
-    switch (system_errno) {
-    case ENOENT:
-    case ENOTDIR:
-    case ELOOP:
-    case ENAMETOOLONG:
-        return "; check the path";
-    case EEXIST:
-    case ENOTEMPTY:
-        return "; remove what is there, or choose another path";
-    case EACCES:
-    case EPERM:
-        return "; allow this user to do it, or choose another path";
-    case EROFS:
-        return "; choose a path that can be written";
-    case EISDIR:
-        return "; name a file";
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-        return "; make room there";
-    case EMFILE:
-    case ENFILE:
-        return "; raise the limit of open files (ulimit -n)";
-    case ENOMEM:
-    case EAGAIN:
-        return "; end other programs, or raise the limits of this user (ulimit -a)";
-    case ENOEXEC:
-        return "; install the program again";
-    case EADDRINUSE:
-        return "; end what listens there, or choose another address";
-    case EADDRNOTAVAIL:
-        return "; choose an address of this machine";
-    default:
-        return "; the system's log (journalctl -k) may say more";
-    }
+    return find_meaning(system_errno).advice;
 }
 
 /* Describe what errno says about `path`, and return it as a code. */

@@ -15,12 +15,7 @@
 #include <unistd.h>
 
 static const char *const level_names[] = {WPK_LOG_LEVEL_LIST(WPK_LIST_TEXT)};
-
-#define LEVEL_COUNT (sizeof(level_names) / sizeof(level_names[0]))
-
 static const char *const format_names[] = {WPK_LOG_FORMAT_LIST(WPK_LIST_TEXT)};
-
-#define FORMAT_COUNT (sizeof(format_names) / sizeof(format_names[0]))
 
 /* Program and descriptor are written by main before threads start. */
 static struct {
@@ -58,13 +53,13 @@ void wpk_log_init(const char *program, enum wpk_log_level level, int fd)
 
 void wpk_log_set_level(enum wpk_log_level level)
 {
-    WPK_ASSERT((size_t)level < LEVEL_COUNT);
+    WPK_ASSERT((size_t)level < sizeof(level_names) / sizeof(level_names[0]));
     atomic_store_explicit(&target.level, (int)level, memory_order_relaxed);
 }
 
 void wpk_log_set_format(enum wpk_log_format format)
 {
-    WPK_ASSERT((size_t)format < FORMAT_COUNT);
+    WPK_ASSERT((size_t)format < sizeof(format_names) / sizeof(format_names[0]));
     atomic_store_explicit(&target.format, (int)format, memory_order_relaxed);
 }
 
@@ -78,35 +73,10 @@ enum wpk_log_format wpk_log_get_format(void)
     return (enum wpk_log_format)atomic_load_explicit(&target.format, memory_order_relaxed);
 }
 
-const char *wpk_log_level_name(enum wpk_log_level level)
-{
-    return (size_t)level < LEVEL_COUNT ? level_names[level] : "unknown";
-}
-
-const char *wpk_log_format_name(enum wpk_log_format format)
-{
-    return (size_t)format < FORMAT_COUNT ? format_names[format] : "unknown";
-}
-
-wpk_err wpk_log_level_parse(const char *text, enum wpk_log_level *level)
-{
-    int found = wpk_list_find(level_names, LEVEL_COUNT, text);
-    if (found < 0) {
-        return WPK_EINVAL;
-    }
-    *level = (enum wpk_log_level)found;
-    return WPK_OK;
-}
-
-wpk_err wpk_log_format_parse(const char *text, enum wpk_log_format *format)
-{
-    int found = wpk_list_find(format_names, FORMAT_COUNT, text);
-    if (found < 0) {
-        return WPK_EINVAL;
-    }
-    *format = (enum wpk_log_format)found;
-    return WPK_OK;
-}
+WPK_LIST_NAME(wpk_log_level_name, enum wpk_log_level, level_names)
+WPK_LIST_NAME(wpk_log_format_name, enum wpk_log_format, format_names)
+WPK_LIST_PARSE(wpk_log_level_parse, enum wpk_log_level, level_names)
+WPK_LIST_PARSE(wpk_log_format_parse, enum wpk_log_format, format_names)
 
 bool wpk_log_enabled(enum wpk_log_level level)
 {

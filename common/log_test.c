@@ -118,7 +118,7 @@ static void test_level_names(void **state)
     assert_int_equal(wpk_log_level_parse("warn", &level), WPK_OK);
     assert_int_equal(level, WPK_LOG_WARN);
     assert_string_equal(wpk_log_level_name(level), "warn");
-    assert_int_equal(wpk_log_level_parse("WARN", &level), WPK_EINVAL);
+    assert_int_equal(wpk_log_level_parse("WARN", &level), WPK_ENOENT);
     assert_int_equal(level, WPK_LOG_WARN);
 }
 
@@ -214,7 +214,7 @@ static void test_formats_have_names(void **state)
     enum wpk_log_format format = WPK_LOG_FORMAT_TEXT;
     assert_int_equal(wpk_log_format_parse("journal", &format), WPK_OK);
     assert_int_equal(format, WPK_LOG_FORMAT_JOURNAL);
-    assert_int_equal(wpk_log_format_parse("xml", &format), WPK_EINVAL);
+    assert_int_equal(wpk_log_format_parse("xml", &format), WPK_ENOENT);
 }
 
 #define WITH_PIPE(test) cmocka_unit_test_setup_teardown(test, open_pipe, close_pipe)

@@ -164,12 +164,8 @@ bool wpk_net_server_next(struct wpk_net_server *server, struct wpk_net_event *ou
     return id != 0;
 }
 
-const char *wpk_net_refusal_name(enum wpk_net_refusal refusal)
-{
-    static const char *const names[] = {WPK_NET_REFUSAL_LIST(WPK_LIST_TEXT)};
-    WPK_ASSERT(refusal < WPK_NET_REFUSAL_COUNT);
-    return names[refusal];
-}
+static const char *const refusal_names[] = {WPK_NET_REFUSAL_LIST(WPK_LIST_TEXT)};
+WPK_LIST_NAME(wpk_net_refusal_name, enum wpk_net_refusal, refusal_names)
 
 /* With the lock: of large requests that come slowly, those that keep others waiting are ended. */
 static void end_stalling(struct wpk_net_server *server, uint64_t now_ns)

@@ -15,11 +15,9 @@
 
 #include "ir/program.h"
 
-/* The type in which values of `dtype` are computed: itself, or i32 or f32 for a narrow type. */
+/* The type in which values of `dtype` are computed, and in which a reduction over them accumulates
+ * by default: itself, or i32 or f32 for a narrow type. */
 enum wpk_dtype wpk_dtype_wide(enum wpk_dtype dtype);
-
-/* The type in which a reduction over `dtype` accumulates by default. */
-enum wpk_dtype wpk_dtype_accumulator(enum wpk_dtype dtype);
 
 /* The value of `dtype` nearest to `value`, ties to even; integers saturate. */
 double wpk_dtype_round(enum wpk_dtype dtype, double value);

@@ -20,11 +20,6 @@ enum wpk_dtype wpk_dtype_wide(enum wpk_dtype dtype)
     }
 }
 
-enum wpk_dtype wpk_dtype_accumulator(enum wpk_dtype dtype)
-{
-    return wpk_dtype_wide(dtype);
-}
-
 void wpk_dtype_integer_range(enum wpk_dtype dtype, int64_t *low, int64_t *high)
 {
     WPK_ASSERT(!wpk_dtype_is_float(dtype));

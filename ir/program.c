@@ -219,12 +219,7 @@ int wpk_stage_add_reduction_axis(struct wpk_stage *stage, const char *name, int6
 
 int wpk_program_find_tensor(const struct wpk_program *program, const char *name)
 {
-    for (int t = 0; t < program->tensor_count; t++) {
-        if (strcmp(program->tensors[t].name, name) == 0) {
-            return t;
-        }
-    }
-    return -1;
+    return WPK_FIND(struct wpk_tensor, name, program->tensors, program->tensor_count, name);
 }
 
 int wpk_program_writer(const struct wpk_program *program, int tensor)

@@ -99,9 +99,7 @@ wpk_err wpk_graph_add_value(struct wpk_graph *graph, const char *name, int *out)
 {
     wpk_err err = grow((void **)&graph->values, &graph->value_capacity, graph->value_count,
                        sizeof(*graph->values), WPK_GRAPH_VALUES_MAX);
-    if (err == WPK_OK) {
-        err = grow_slots(graph);
-    }
+    err = err == WPK_OK ? grow_slots(graph) : err;
     if (err != WPK_OK) {
         return err;
     }

@@ -144,29 +144,17 @@ bool wpk_nest_has_update(const struct wpk_nest *nest, const struct wpk_nest_entr
            wpk_nest_stage(nest, entry)->reduction != WPK_REDUCE_NONE;
 }
 
-const char *wpk_tail_name(enum wpk_tail tail)
-{
-    static const char *const names[] = {WPK_TAIL_LIST(WPK_LIST_TEXT)};
-    return names[tail];
-}
+static const char *const tail_names[] = {WPK_TAIL_LIST(WPK_LIST_TEXT)};
+WPK_LIST_NAME(wpk_tail_name, enum wpk_tail, tail_names)
 
-const char *wpk_bind_name(enum wpk_loop_binding binding)
-{
-    static const char *const names[] = {WPK_BIND_LIST(WPK_LIST_TEXT)};
-    return names[binding];
-}
+static const char *const bind_names[] = {WPK_BIND_LIST(WPK_LIST_TEXT)};
+WPK_LIST_NAME(wpk_bind_name, enum wpk_loop_binding, bind_names)
 
-const char *wpk_scope_name(enum wpk_scope scope)
-{
-    static const char *const names[] = {WPK_SCOPE_LIST(WPK_LIST_TEXT)};
-    return names[scope];
-}
+static const char *const scope_names[] = {WPK_SCOPE_LIST(WPK_LIST_TEXT)};
+WPK_LIST_NAME(wpk_scope_name, enum wpk_scope, scope_names)
 
-const char *wpk_copy_by_name(enum wpk_copy_by copy)
-{
-    static const char *const names[] = {WPK_COPY_LIST(WPK_LIST_TEXT)};
-    return names[copy];
-}
+static const char *const copy_names[] = {WPK_COPY_LIST(WPK_LIST_TEXT)};
+WPK_LIST_NAME(wpk_copy_by_name, enum wpk_copy_by, copy_names)
 
 bool wpk_nest_may_expand(const struct wpk_stage *stage)
 {

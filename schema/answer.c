@@ -18,22 +18,12 @@ bool wpk_api_job_ended(const struct wpk_api_job *job)
 
 /* ---- tables */
 
-#define ANSWER_TEXT(name, type, member)                                                            \
-    {                                                                                              \
-        WPK_FIELD_TEXT(name, type, member, TEXT_MAX, WPK_OPTIONAL)                                 \
-    }
+#define ANSWER_TEXT(name, type, member) WPK_FIELD_TEXT(name, type, member, TEXT_MAX, WPK_OPTIONAL)
 #define ANSWER_INT(name, type, member)                                                             \
-    {                                                                                              \
-        WPK_FIELD_INT(name, type, member, -1, COUNT_MAX, WPK_OPTIONAL)                             \
-    }
+    WPK_FIELD_INT(name, type, member, -1, COUNT_MAX, WPK_OPTIONAL)
 #define ANSWER_REAL(name, type, member)                                                            \
-    {                                                                                              \
-        WPK_FIELD_REAL(name, type, member, -DBL_MAX, DBL_MAX, WPK_OPTIONAL)                        \
-    }
-#define ANSWER_BOOL(name, type, member)                                                            \
-    {                                                                                              \
-        WPK_FIELD(BOOL, name, type, member, WPK_OPTIONAL)                                          \
-    }
+    WPK_FIELD_REAL(name, type, member, -DBL_MAX, DBL_MAX, WPK_OPTIONAL)
+#define ANSWER_BOOL(name, type, member) WPK_FIELD(BOOL, name, type, member, WPK_OPTIONAL)
 
 static const char *keep(const struct wpk_fields_in *in, const char *key, const char *text)
 {
@@ -88,25 +78,25 @@ static const struct wpk_field time_fields[] = {
 };
 
 static const struct wpk_field contender_fields[] = {
-    ANSWER_TEXT("provider", api_contender, provider),
-    ANSWER_TEXT("algorithm", api_contender, algorithm),
-    ANSWER_TEXT("detail", api_contender, detail),
-    ANSWER_TEXT("candidate", api_contender, candidate),
-    ANSWER_TEXT("artifact", api_contender, artifact),
+    {ANSWER_TEXT("provider", api_contender, provider)},
+    {ANSWER_TEXT("algorithm", api_contender, algorithm)},
+    {ANSWER_TEXT("detail", api_contender, detail)},
+    {ANSWER_TEXT("candidate", api_contender, candidate)},
+    {ANSWER_TEXT("artifact", api_contender, artifact)},
     {WPK_FIELD_OBJECT("time_ns", api_contender, time, time_fields, WPK_OPTIONAL)},
     {WPK_FIELD_END},
 };
 
 static const struct wpk_field tried_fields[] = {
-    ANSWER_INT("measured", api_kernel, measured),
-    ANSWER_INT("failed", api_kernel, failed),
+    {ANSWER_INT("measured", api_kernel, measured)},
+    {ANSWER_INT("failed", api_kernel, failed)},
     {WPK_FIELD_END},
 };
 
 static const struct wpk_field verified_fields[] = {
-    ANSWER_REAL("max_error", api_kernel, error_max),
-    ANSWER_REAL("tolerance", api_kernel, error_tolerance),
-    ANSWER_REAL("of_rms", api_kernel, of_rms),
+    {ANSWER_REAL("max_error", api_kernel, error_max)},
+    {ANSWER_REAL("tolerance", api_kernel, error_tolerance)},
+    {ANSWER_REAL("of_rms", api_kernel, of_rms)},
     {WPK_FIELD_REAL("times_direct", api_kernel, times_direct, -1, 1e300, WPK_OPTIONAL)},
     {WPK_FIELD_END},
 };
@@ -123,56 +113,56 @@ static void set_defaults(struct wpk_json_reader *r, void *object)
 
 static const struct wpk_field kernel_fields[] = {
     {WPK_FIELD_CHECK(set_defaults)},
-    ANSWER_TEXT("id", api_kernel, id),
-    ANSWER_TEXT("name", api_kernel, name),
-    ANSWER_TEXT("fingerprint", api_kernel, fingerprint),
+    {ANSWER_TEXT("id", api_kernel, id)},
+    {ANSWER_TEXT("name", api_kernel, name)},
+    {ANSWER_TEXT("fingerprint", api_kernel, fingerprint)},
     {WPK_FIELD_GROUP(api_kernel, served, contender_fields)},
     {WPK_FIELD_OBJECT("baseline", api_kernel, baseline, contender_fields, WPK_OPTIONAL)},
     {WPK_FIELD_PART("own",
                     WPK_ROWS({WPK_FIELD_GROUP(api_kernel, own, contender_fields)},
-                             ANSWER_TEXT("schedule", api_kernel, own_schedule)),
+                             {ANSWER_TEXT("schedule", api_kernel, own_schedule)}),
                     WPK_OPTIONAL)},
-    ANSWER_REAL("speedup", api_kernel, speedup),
+    {ANSWER_REAL("speedup", api_kernel, speedup)},
     {WPK_FIELD_PART("candidates", tried_fields, WPK_OPTIONAL)},
     {WPK_FIELD_PART("verified", verified_fields, WPK_OPTIONAL)},
-    ANSWER_BOOL("from_history", api_kernel, from_history),
-    ANSWER_BOOL("served", api_kernel, is_served),
-    ANSWER_BOOL("pinned", api_kernel, pinned),
+    {ANSWER_BOOL("from_history", api_kernel, from_history)},
+    {ANSWER_BOOL("served", api_kernel, is_served)},
+    {ANSWER_BOOL("pinned", api_kernel, pinned)},
     {WPK_FIELD_CUSTOM("revoked", api_kernel, revoked, NULL, get_presence, WPK_OPTIONAL)},
     {WPK_FIELD(CUSTOM, "accuracy", api_kernel, accuracy, .make = get_accuracy, WPK_OPTIONAL)},
-    ANSWER_TEXT("conditions", api_kernel, conditions),
+    {ANSWER_TEXT("conditions", api_kernel, conditions)},
     {WPK_FIELD(CUSTOM, "binding", api_kernel, binding_json, .make = get_raw, WPK_OPTIONAL)},
-    ANSWER_TEXT("op", api_kernel, op),
-    ANSWER_TEXT("schedule", api_kernel, schedule),
-    ANSWER_REAL("flops", api_kernel, flops),
-    ANSWER_TEXT("device", api_kernel, device),
-    ANSWER_REAL("device_peak_flops_per_s", api_kernel, peak_flops_per_s),
-    ANSWER_REAL("device_peak_bytes_per_s", api_kernel, peak_bytes_per_s),
-    ANSWER_TEXT("environment", api_kernel, environment),
-    ANSWER_TEXT("layouts", api_kernel, layouts),
+    {ANSWER_TEXT("op", api_kernel, op)},
+    {ANSWER_TEXT("schedule", api_kernel, schedule)},
+    {ANSWER_REAL("flops", api_kernel, flops)},
+    {ANSWER_TEXT("device", api_kernel, device)},
+    {ANSWER_REAL("device_peak_flops_per_s", api_kernel, peak_flops_per_s)},
+    {ANSWER_REAL("device_peak_bytes_per_s", api_kernel, peak_bytes_per_s)},
+    {ANSWER_TEXT("environment", api_kernel, environment)},
+    {ANSWER_TEXT("layouts", api_kernel, layouts)},
     {WPK_FIELD_INT("threads", api_kernel, threads, -1, INT32_MAX, WPK_OPTIONAL)},
-    ANSWER_TEXT("created", api_kernel, created),
-    ANSWER_TEXT("manifest", api_kernel, manifest),
-    ANSWER_TEXT("signature", api_kernel, signature),
+    {ANSWER_TEXT("created", api_kernel, created)},
+    {ANSWER_TEXT("manifest", api_kernel, manifest)},
+    {ANSWER_TEXT("signature", api_kernel, signature)},
     {WPK_FIELD_END},
 };
 
 static const struct wpk_field wanted_fields[] = {
-    ANSWER_INT("measured", api_op, measured),
-    ANSWER_INT("failed", api_op, failed),
-    ANSWER_INT("known", api_op, known),
-    ANSWER_INT("wanted", api_op, wanted),
+    {ANSWER_INT("measured", api_op, measured)},
+    {ANSWER_INT("failed", api_op, failed)},
+    {ANSWER_INT("known", api_op, known)},
+    {ANSWER_INT("wanted", api_op, wanted)},
     {WPK_FIELD_END},
 };
 
 static const struct wpk_field op_fields[] = {
     {WPK_FIELD_GROUP(api_op, asked, kernel_fields, .is_pointer = true,
                      .size = sizeof(struct wpk_api_kernel))},
-    ANSWER_TEXT("name", api_op, name),
-    ANSWER_TEXT("fingerprint", api_op, fingerprint),
-    ANSWER_TEXT("phase", api_op, phase),
-    ANSWER_TEXT("reason", api_op, reason),
-    ANSWER_BOOL("from_history", api_op, from_history),
+    {ANSWER_TEXT("name", api_op, name)},
+    {ANSWER_TEXT("fingerprint", api_op, fingerprint)},
+    {ANSWER_TEXT("phase", api_op, phase)},
+    {ANSWER_TEXT("reason", api_op, reason)},
+    {ANSWER_BOOL("from_history", api_op, from_history)},
     {WPK_FIELD_PART("candidates", wanted_fields, WPK_OPTIONAL)},
     {WPK_FIELD_OBJECT("best", api_op, best, contender_fields, WPK_OPTIONAL)},
     {WPK_FIELD_OBJECT("baseline", api_op, baseline, contender_fields, WPK_OPTIONAL)},
@@ -180,21 +170,19 @@ static const struct wpk_field op_fields[] = {
 };
 
 #define LIST(name, type, member, count, rows, ...)                                                 \
-    {                                                                                              \
-        WPK_FIELD_LIST(name, type, member, count, WPK_API_LIST_MAX, rows, __VA_ARGS__)             \
-    }
+    WPK_FIELD_LIST(name, type, member, count, WPK_API_LIST_MAX, rows, __VA_ARGS__)
 
 static const struct wpk_field job_fields[] = {
-    ANSWER_TEXT("id", api_job, id),
-    ANSWER_TEXT("name", api_job, name),
-    ANSWER_TEXT("owner", api_job, owner),
-    ANSWER_TEXT("state", api_job, state),
-    ANSWER_TEXT("reason", api_job, reason),
-    ANSWER_TEXT("created", api_job, created),
-    ANSWER_REAL("seconds", api_job, seconds),
-    ANSWER_INT("seconds_left", api_job, seconds_left),
-    LIST("ops", api_job, ops, op_count, op_fields, ),
-    LIST("kernels", api_job, kernels, kernel_count, kernel_fields, WPK_OPTIONAL),
+    {ANSWER_TEXT("id", api_job, id)},
+    {ANSWER_TEXT("name", api_job, name)},
+    {ANSWER_TEXT("owner", api_job, owner)},
+    {ANSWER_TEXT("state", api_job, state)},
+    {ANSWER_TEXT("reason", api_job, reason)},
+    {ANSWER_TEXT("created", api_job, created)},
+    {ANSWER_REAL("seconds", api_job, seconds)},
+    {ANSWER_INT("seconds_left", api_job, seconds_left)},
+    {LIST("ops", api_job, ops, op_count, op_fields, )},
+    {LIST("kernels", api_job, kernels, kernel_count, kernel_fields, WPK_OPTIONAL)},
     {WPK_FIELD_END},
 };
 
@@ -208,42 +196,35 @@ static void set_worker_defaults(struct wpk_json_reader *r, void *object)
 
 static const struct wpk_field worker_fields[] = {
     {WPK_FIELD_CHECK(set_worker_defaults)},
-    ANSWER_TEXT("name", api_worker, name),
-    ANSWER_TEXT("state", api_worker, state),
-    ANSWER_TEXT("device", api_worker, device),
-    ANSWER_TEXT("driver", api_worker, driver),
-    ANSWER_INT("memory_bytes", api_worker, memory_bytes),
-    ANSWER_INT("cache_bytes", api_worker, cache_bytes),
-    ANSWER_REAL("peak_flops_per_s", api_worker, peak_flops_per_s),
-    ANSWER_REAL("peak_bytes_per_s", api_worker, peak_bytes_per_s),
+    {ANSWER_TEXT("name", api_worker, name)},
+    {ANSWER_TEXT("state", api_worker, state)},
+    {ANSWER_TEXT("device", api_worker, device)},
+    {ANSWER_TEXT("driver", api_worker, driver)},
+    {ANSWER_INT("memory_bytes", api_worker, memory_bytes)},
+    {ANSWER_INT("cache_bytes", api_worker, cache_bytes)},
+    {ANSWER_REAL("peak_flops_per_s", api_worker, peak_flops_per_s)},
+    {ANSWER_REAL("peak_bytes_per_s", api_worker, peak_bytes_per_s)},
     {WPK_FIELD(CUSTOM, "providers", api_worker, providers, .make = get_words, WPK_OPTIONAL)},
     {WPK_FIELD(CUSTOM, "missing", api_worker, missing, .make = get_words, WPK_OPTIONAL)},
-    ANSWER_INT("running", api_worker, running),
-    ANSWER_INT("heard_seconds_ago", api_worker, heard_seconds_ago),
-    ANSWER_TEXT("reason", api_worker, reason),
+    {ANSWER_INT("running", api_worker, running)},
+    {ANSWER_INT("heard_seconds_ago", api_worker, heard_seconds_ago)},
+    {ANSWER_TEXT("reason", api_worker, reason)},
     {WPK_FIELD_END},
 };
 
-/* An answer that is one of the lists. */
-struct wpk_api_lists {
-    struct wpk_api_kernel *kernels;
-    struct wpk_api_job *jobs;
-    struct wpk_api_worker *workers;
-    int count;
-};
+static void check_list(struct wpk_json_reader *r, void *object)
+{
+    (void)object;
+    if (!wpk_json_has(r, "kernels") && !wpk_json_has(r, "jobs") && !wpk_json_has(r, "workers")) {
+        wpk_json_fail(r, NULL, WPK_EINVAL, "there is no list");
+    }
+}
 
-static const struct wpk_field kernel_list[] = {
-    LIST("kernels", api_lists, kernels, count, kernel_fields, ),
-    {WPK_FIELD_END},
-};
-
-static const struct wpk_field job_list[] = {
-    LIST("jobs", api_lists, jobs, count, job_fields, ),
-    {WPK_FIELD_END},
-};
-
-static const struct wpk_field worker_list[] = {
-    LIST("workers", api_lists, workers, count, worker_fields, ),
+static const struct wpk_field list_fields[] = {
+    {WPK_FIELD_CHECK(check_list)},
+    {LIST("kernels", api_list, kernels, count, kernel_fields, WPK_OPTIONAL)},
+    {LIST("jobs", api_list, jobs, count, job_fields, WPK_OPTIONAL)},
+    {LIST("workers", api_list, workers, count, worker_fields, WPK_OPTIONAL)},
     {WPK_FIELD_END},
 };
 
@@ -252,11 +233,7 @@ static wpk_err decode(const struct wpk_buf *body, struct wpk_arena *arena,
                       const struct wpk_field *table, void *object, struct wpk_diag *diag)
 {
     const struct wpk_fields_text from = {wpk_buf_text(body), body->size, body->size, arena, true};
-    wpk_err err = wpk_fields_decode(&from, table, object, diag);
-    if (err != WPK_OK && diag != NULL) {
-        snprintf(diag->file, sizeof(diag->file), "%s", "answer of wpkd");
-    }
-    return err;
+    return wpk_diag_in_file(diag, wpk_fields_decode(&from, table, object, diag), "answer of wpkd");
 }
 
 wpk_err wpk_api_decode_job(const struct wpk_buf *body, struct wpk_arena *arena,
@@ -270,34 +247,11 @@ wpk_err wpk_api_decode_job(const struct wpk_buf *body, struct wpk_arena *arena,
     return err;
 }
 
-wpk_err wpk_api_decode_kernels(const struct wpk_buf *body, struct wpk_arena *arena,
-                               struct wpk_api_kernel **out, int *count, struct wpk_diag *diag)
+wpk_err wpk_api_decode_list(const struct wpk_buf *body, struct wpk_arena *arena,
+                            struct wpk_api_list *out, struct wpk_diag *diag)
 {
-    struct wpk_api_lists lists = {0};
-    wpk_err err = decode(body, arena, kernel_list, &lists, diag);
-    *out = lists.kernels;
-    *count = lists.count;
-    return err;
-}
-
-wpk_err wpk_api_decode_jobs(const struct wpk_buf *body, struct wpk_arena *arena,
-                            struct wpk_api_job **out, int *count, struct wpk_diag *diag)
-{
-    struct wpk_api_lists lists = {0};
-    wpk_err err = decode(body, arena, job_list, &lists, diag);
-    *out = lists.jobs;
-    *count = lists.count;
-    return err;
-}
-
-wpk_err wpk_api_decode_workers(const struct wpk_buf *body, struct wpk_arena *arena,
-                               struct wpk_api_worker **out, int *count, struct wpk_diag *diag)
-{
-    struct wpk_api_lists lists = {0};
-    wpk_err err = decode(body, arena, worker_list, &lists, diag);
-    *out = lists.workers;
-    *count = lists.count;
-    return err;
+    *out = (struct wpk_api_list){0};
+    return decode(body, arena, list_fields, out, diag);
 }
 
 static wpk_err translate_status(int status)
@@ -364,10 +318,6 @@ wpk_err wpk_api_check(int status, const struct wpk_buf *body, struct wpk_diag *d
 
 const struct wpk_api_op *wpk_api_job_op(const struct wpk_api_job *job, const char *name)
 {
-    for (int i = 0; i < job->op_count; i++) {
-        if (strcmp(job->ops[i].name, name) == 0) {
-            return &job->ops[i];
-        }
-    }
-    return NULL;
+    int found = WPK_FIND(struct wpk_api_op, name, job->ops, job->op_count, name);
+    return found >= 0 ? &job->ops[found] : NULL;
 }

@@ -126,15 +126,18 @@ bool wpk_api_job_ended(const struct wpk_api_job *job);
 wpk_err wpk_api_decode_job(const struct wpk_buf *body, struct wpk_arena *arena,
                            struct wpk_api_job *out, struct wpk_diag *diag);
 
-/* Decode lists: {"kernels": [...]}, {"jobs": [...]}, {"workers": [...]}.
- *   shape   *out [*count], in the arena
- *   errors  those of wpk_api_decode_job */
-wpk_err wpk_api_decode_kernels(const struct wpk_buf *body, struct wpk_arena *arena,
-                               struct wpk_api_kernel **out, int *count, struct wpk_diag *diag);
-wpk_err wpk_api_decode_jobs(const struct wpk_buf *body, struct wpk_arena *arena,
-                            struct wpk_api_job **out, int *count, struct wpk_diag *diag);
-wpk_err wpk_api_decode_workers(const struct wpk_buf *body, struct wpk_arena *arena,
-                               struct wpk_api_worker **out, int *count, struct wpk_diag *diag);
+/* A list; those of other items are NULL. */
+struct wpk_api_list {
+    struct wpk_api_kernel *kernels; /* [count], as are the others; in the arena */
+    struct wpk_api_job *jobs;
+    struct wpk_api_worker *workers;
+    int count;
+};
+
+/* Decode {"kernels": [...]}, {"jobs": [...]} or {"workers": [...]}.
+ *   errors  those of wpk_api_decode_job; then *out is empty or decoded in part */
+wpk_err wpk_api_decode_list(const struct wpk_buf *body, struct wpk_arena *arena,
+                            struct wpk_api_list *out, struct wpk_diag *diag);
 
 /* Turn an answer that is not 2xx into a failure; `diag` gets the text of the problem document.
  *

@@ -115,8 +115,7 @@ static void test_lists(void **state)
 {
     struct wpk_arena arena = {0};
     struct wpk_buf body = {0};
-    struct wpk_api_worker *workers;
-    int count = 0;
+    struct wpk_api_list list;
 
     (void)state;
     wpk_buf_append_text(
@@ -127,12 +126,17 @@ static void test_lists(void **state)
         /* as a wpkd says it that knows no `missing` */
         "{\"name\":\"w2\",\"state\":\"ready\",\"device\":\"cpu\",\"providers\":[],"
         "\"running\":0,\"heard_seconds_ago\":1}]}");
-    assert_int_equal(wpk_api_decode_workers(&body, &arena, &workers, &count, NULL), WPK_OK);
-    assert_int_equal(count, 2);
+    assert_int_equal(wpk_api_decode_list(&body, &arena, &list, NULL), WPK_OK);
+    assert_int_equal(list.count, 2);
+    assert_null(list.jobs);
+    const struct wpk_api_worker *workers = list.workers;
     assert_string_equal(workers[0].providers, "halide-cpu, onednn");
     assert_string_equal(workers[0].missing, "c: no gcc");
     assert_int_equal(workers[0].running, 4);
     assert_string_equal(workers[1].missing, "");
+    wpk_buf_reset(&body);
+    wpk_buf_append_text(&body, "{\"others\":[]}");
+    assert_int_equal(wpk_api_decode_list(&body, &arena, &list, NULL), WPK_EINVAL);
     wpk_buf_fini(&body);
     wpk_arena_fini(&arena);
 }

@@ -9,11 +9,7 @@
 
 static const char *const kind_names[] = {WPK_CHOICE_KIND_LIST(WPK_LIST_TEXT)};
 
-const char *wpk_choice_kind_name(enum wpk_choice_kind kind)
-{
-    WPK_ASSERT(kind < WPK_CHOICE_KIND_COUNT);
-    return kind_names[kind];
-}
+WPK_LIST_NAME(wpk_choice_kind_name, enum wpk_choice_kind, kind_names)
 
 void wpk_choice_entry_fini(struct wpk_choice_entry *entry)
 {

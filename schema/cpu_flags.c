@@ -81,22 +81,14 @@ void wpk_cpu_flags_print(wpk_cpu_flags flags, char out[WPK_CPU_FLAGS_TEXT_MAX])
 
 static wpk_cpu_flags level_named(const char *name)
 {
-    for (int i = 0; i < WPK_CPU_LEVEL_COUNT; i++) {
-        if (strcmp(name, levels[i].name) == 0) {
-            return levels[i].flags;
-        }
-    }
-    return 0;
+    int found = WPK_FIND(struct level, name, levels, WPK_CPU_LEVEL_COUNT, name);
+    return found >= 0 ? levels[found].flags : 0;
 }
 
 static wpk_cpu_flags flag_named(const char *name)
 {
-    for (int i = 0; i < WPK_CPU_FLAG_COUNT; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            return (wpk_cpu_flags)1 << i;
-        }
-    }
-    return 0;
+    int found = wpk_list_find(names, WPK_CPU_FLAG_COUNT, name);
+    return found >= 0 ? (wpk_cpu_flags)1 << found : 0;
 }
 
 wpk_err wpk_cpu_flags_parse(const char *text, wpk_cpu_flags *out)

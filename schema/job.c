@@ -8,26 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-
 static const char *const layouts_names[] = {WPK_LAYOUTS_LIST(WPK_LIST_TEXT)};
 
-const char *wpk_layouts_name(enum wpk_layouts layouts)
-{
-    WPK_ASSERT((int)layouts >= 0);
-    WPK_ASSERT((int)layouts < WPK_LAYOUTS_COUNT);
-    return layouts_names[layouts];
-}
-
-wpk_err wpk_layouts_parse(const char *text, enum wpk_layouts *out)
-{
-    int found = wpk_list_find(layouts_names, COUNT_OF(layouts_names), text);
-    if (found < 0) {
-        return WPK_ENOENT;
-    }
-    *out = (enum wpk_layouts)found;
-    return WPK_OK;
-}
+WPK_LIST_NAME(wpk_layouts_name, enum wpk_layouts, layouts_names)
+WPK_LIST_PARSE(wpk_layouts_parse, enum wpk_layouts, layouts_names)
 
 void wpk_job_op_fini(struct wpk_job_op *op)
 {

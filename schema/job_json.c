@@ -42,12 +42,7 @@ static void get_word(struct wpk_json_reader *reader, const char *key, char *out,
 
 static int find_tensor(const struct wpk_job_op *op, const char *name)
 {
-    for (int i = 0; i < op->tensor_count; i++) {
-        if (strcmp(op->tensors[i].name, name) == 0) {
-            return i;
-        }
-    }
-    return -1;
+    return WPK_FIND(struct wpk_job_tensor, name, op->tensors, op->tensor_count, name);
 }
 
 static void decode_tensors(struct wpk_json_reader *reader, struct wpk_job_op *op)

@@ -19,23 +19,11 @@ static const char *const work_names[] = {WPK_WORK_LIST(WPK_LIST_TEXT)};
 static const char *const stage_names[] = {WPK_STAGE_LIST(WPK_LIST_TEXT)};
 static const char *const ack_names[] = {WPK_ACK_LIST(WPK_LIST_TEXT)};
 
-const char *wpk_message_kind_name(enum wpk_message_kind kind)
-{
-    WPK_ASSERT(kind < WPK_MESSAGE_COUNT);
-    return kind_names[kind];
-}
+WPK_LIST_NAME(wpk_message_kind_name, enum wpk_message_kind, kind_names)
 
-const char *wpk_work_kind_name(enum wpk_work_kind kind)
-{
-    WPK_ASSERT(kind < WPK_WORK_COUNT);
-    return work_names[kind];
-}
+WPK_LIST_NAME(wpk_work_kind_name, enum wpk_work_kind, work_names)
 
-const char *wpk_work_stage_name(enum wpk_work_stage stage)
-{
-    WPK_ASSERT(stage < WPK_STAGE_COUNT);
-    return stage_names[stage];
-}
+WPK_LIST_NAME(wpk_work_stage_name, enum wpk_work_stage, stage_names)
 
 bool wpk_work_id_equal(wpk_work_id a, wpk_work_id b)
 {

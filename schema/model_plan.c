@@ -29,13 +29,8 @@ void wpk_model_plan_fini(struct wpk_model_plan *plan)
     }
 }
 
-const char *wpk_model_plan_host_name(enum wpk_model_plan_host_op op)
-{
-    static const char *const names[WPK_MODEL_PLAN_HOST_COUNT] = {
-        "scatter", "top_k", "top_k_indices", "non_zero", "copy"};
-    WPK_ASSERT(op < WPK_MODEL_PLAN_HOST_COUNT);
-    return names[op];
-}
+static const char *const host_names[] = {"scatter", "top_k", "top_k_indices", "non_zero", "copy"};
+WPK_LIST_NAME(wpk_model_plan_host_name, enum wpk_model_plan_host_op, host_names)
 
 const struct wpk_model_plan_loop *wpk_model_plan_find_loop(const struct wpk_model_plan_shape *shape,
                                                            int step)

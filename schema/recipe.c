@@ -32,12 +32,7 @@ bool wpk_recipe_has_window(const struct wpk_recipe *recipe)
 
 static int find_tensor(const struct wpk_recipe *recipe, const char *name)
 {
-    for (int i = 0; i < recipe->tensor_count; i++) {
-        if (strcmp(recipe->tensor[i].name, name) == 0) {
-            return i;
-        }
-    }
-    return -1;
+    return WPK_FIND(struct wpk_named_tensor, name, recipe->tensor, recipe->tensor_count, name);
 }
 
 /* The index behind the last element; the elements of the tensor's memory plus one when it lies

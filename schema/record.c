@@ -134,37 +134,11 @@ void wpk_record_fini(struct wpk_record *record)
     *record = (struct wpk_record){0};
 }
 
-const char *wpk_conditions_name(enum wpk_conditions conditions)
-{
-    WPK_ASSERT(conditions < WPK_CONDITIONS_COUNT);
-    return conditions_names[conditions];
-}
+WPK_LIST_NAME(wpk_conditions_name, enum wpk_conditions, conditions_names)
+WPK_LIST_PARSE(wpk_conditions_parse, enum wpk_conditions, conditions_names)
 
-wpk_err wpk_conditions_parse(const char *text, enum wpk_conditions *out)
-{
-    int found = wpk_list_find(conditions_names, WPK_CONDITIONS_COUNT, text);
-    if (found < 0) {
-        return WPK_ENOENT;
-    }
-    *out = (enum wpk_conditions)found;
-    return WPK_OK;
-}
-
-const char *wpk_outcome_name(enum wpk_outcome outcome)
-{
-    WPK_ASSERT(outcome < WPK_OUTCOME_COUNT);
-    return outcome_names[outcome];
-}
-
-wpk_err wpk_outcome_parse(const char *text, enum wpk_outcome *out)
-{
-    int found = wpk_list_find(outcome_names, WPK_OUTCOME_COUNT, text);
-    if (found < 0) {
-        return WPK_ENOENT;
-    }
-    *out = (enum wpk_outcome)found;
-    return WPK_OK;
-}
+WPK_LIST_NAME(wpk_outcome_name, enum wpk_outcome, outcome_names)
+WPK_LIST_PARSE(wpk_outcome_parse, enum wpk_outcome, outcome_names)
 
 wpk_err wpk_record_encode(const struct wpk_record *record, char **text)
 {

@@ -3,17 +3,11 @@
 
 #include <string.h>
 
-#define NAME(suffix, name) name,
-
 enum wpk_scatter_reduction wpk_scatter_find(const char *name)
 {
-    static const char *const names[] = {WPK_SCATTER_LIST(NAME)};
-    int r = 0;
-
-    while (r < WPK_SCATTER_COUNT && strcmp(names[r], name) != 0) {
-        r++;
-    }
-    return (enum wpk_scatter_reduction)r;
+    static const char *const names[] = {WPK_SCATTER_LIST(WPK_LIST_TEXT)};
+    int found = wpk_list_find(names, WPK_SCATTER_COUNT, name);
+    return found >= 0 ? (enum wpk_scatter_reduction)found : WPK_SCATTER_COUNT;
 }
 
 static int64_t product(const int64_t *extent, int from, int to)

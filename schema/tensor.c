@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
+static const struct dtype {
     const char *name;
     size_t size;
     bool floating;
@@ -37,13 +37,12 @@ bool wpk_dtype_is_float(enum wpk_dtype dtype)
 
 wpk_err wpk_dtype_parse(const char *text, enum wpk_dtype *out)
 {
-    for (int i = 0; i < WPK_DTYPE_COUNT; i++) {
-        if (strcmp(text, dtypes[i].name) == 0) {
-            *out = (enum wpk_dtype)i;
-            return WPK_OK;
-        }
+    int found = WPK_FIND(struct dtype, name, dtypes, WPK_DTYPE_COUNT, text);
+    if (found < 0) {
+        return WPK_ENOENT;
     }
-    return WPK_ENOENT;
+    *out = (enum wpk_dtype)found;
+    return WPK_OK;
 }
 
 struct wpk_layout wpk_layout_row_major(int rank)

@@ -81,12 +81,7 @@ void wpk_gene_fini(struct wpk_gene *gene)
 
 int wpk_gene_choice(const struct wpk_gene *gene, const char *text)
 {
-    for (int i = 0; i < gene->choice_count; i++) {
-        if (strcmp(gene->choice[i].text, text) == 0) {
-            return i;
-        }
-    }
-    return -1;
+    return WPK_FIND(struct wpk_gene_value, text, gene->choice, gene->choice_count, text);
 }
 
 int wpk_gene_find(const struct wpk_gene *gene, int64_t value)

@@ -168,12 +168,7 @@ static void bind_as_named(struct choosing *c)
 
 static bool is_asked(const struct wpk_choice_list *list, const char *name)
 {
-    for (int i = 0; i < list->count; i++) {
-        if (strcmp(list->tensor[i].name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return WPK_FIND(struct wpk_choice_tensor, name, list->tensor, list->count, name) >= 0;
 }
 
 /* A tensor that the asker does not see, where he calls one of his so. */

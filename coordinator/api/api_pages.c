@@ -172,9 +172,8 @@ void wpk_api_page_jobs(struct wpk_call *call)
 {
     struct wpk_api_answer answer;
     struct wpk_arena arena = {0};
-    struct wpk_api_job *jobs = NULL;
+    struct wpk_api_list list;
     char next[32];
-    int count = 0;
     const char *state = wpk_call_get(call, "state");
     const struct wpk_http_parameter query[] = {
         {"page_size", ROWS}, {"page_token", wpk_call_get(call, "page_token")}, {"state", state}};
@@ -182,9 +181,9 @@ void wpk_api_page_jobs(struct wpk_call *call)
         !ask(call, wpk_api_list_jobs, "", query, state[0] != '\0' ? 3 : 2, &answer)) {
         return;
     }
-    if (check(call, wpk_api_decode_jobs(&answer.body, &arena, &jobs, &count, NULL))) {
+    if (check(call, wpk_api_decode_list(&answer.body, &arena, &list, NULL))) {
         read_token(&answer.body, next, sizeof next);
-        wpk_page_jobs(&call->answer->body, jobs, count, state, next);
+        wpk_page_jobs(&call->answer->body, list.jobs, list.count, state, next);
         finish_data(call);
     }
     wpk_api_answer_fini(&answer);
@@ -326,11 +325,10 @@ void wpk_api_page_compare(struct wpk_call *call)
 static wpk_err show_kernels(struct wpk_call *call, const struct wpk_buf *body, const char *next)
 {
     struct wpk_arena arena = {0};
-    struct wpk_api_kernel *kernels = NULL;
-    int count = 0;
-    wpk_err err = wpk_api_decode_kernels(body, &arena, &kernels, &count, NULL);
+    struct wpk_api_list list;
+    wpk_err err = wpk_api_decode_list(body, &arena, &list, NULL);
     if (err == WPK_OK) {
-        wpk_page_kernels(&call->answer->body, kernels, count, next);
+        wpk_page_kernels(&call->answer->body, list.kernels, list.count, next);
     }
     wpk_arena_fini(&arena);
     return err;

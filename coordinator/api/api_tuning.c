@@ -60,12 +60,8 @@ static bool has_room(const struct wpk_tuning_job *job, const struct wpk_job_op *
 {
     char name[WPK_JOB_NAME_MAX];
     name_op(job, op, name);
-    for (int i = 0; i < job->asked.op_count; i++) {
-        if (strcmp(job->asked.ops[i].name, name) == 0) {
-            return false;
-        }
-    }
-    return job->asked.op_count < WPK_JOB_OPS_MAX;
+    return WPK_FIND(struct wpk_job_op, name, job->asked.ops, job->asked.op_count, name) < 0 &&
+           job->asked.op_count < WPK_JOB_OPS_MAX;
 }
 
 /* The newest is first: of those for that device and as many threads, the only one that can have

@@ -59,12 +59,8 @@ static bool make_key(const struct wpk_http_request *request, char out[WPK_PAGE_K
 /* With the lock held: the page of this key, else NULL. */
 static struct kept *find(struct wpk_page_cache *cache, const char *key)
 {
-    for (int i = 0; i < WPK_PAGES_MAX; i++) {
-        if (strcmp(cache->pages[i].key, key) == 0) {
-            return &cache->pages[i];
-        }
-    }
-    return NULL;
+    int found = WPK_FIND(struct kept, key, cache->pages, WPK_PAGES_MAX, key);
+    return found >= 0 ? &cache->pages[found] : NULL;
 }
 
 bool wpk_page_cache_get(struct wpk_page_cache *cache, const struct wpk_http_request *request,

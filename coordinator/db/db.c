@@ -80,12 +80,9 @@ static wpk_err print_report(struct wpk_db_report *report, bool json, FILE *out)
 
 static const struct command *find(const char *name)
 {
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
-        if (strcmp(commands[i].name, name) == 0) {
-            return &commands[i];
-        }
-    }
-    return NULL;
+    int found =
+        WPK_FIND(struct command, name, commands, sizeof commands / sizeof commands[0], name);
+    return found >= 0 ? &commands[found] : NULL;
 }
 
 /* argv[0] is the command. */

@@ -186,12 +186,9 @@ const char *wpk_http_bearer(const char *authorization)
 
 const char *wpk_http_query(const struct wpk_http_request *request, const char *name)
 {
-    for (uint32_t i = 0; i < request->query_count; i++) {
-        if (strcmp(request->query[i].name, name) == 0) {
-            return request->query[i].value;
-        }
-    }
-    return NULL;
+    int found =
+        WPK_FIND(struct wpk_http_parameter, name, request->query, request->query_count, name);
+    return found >= 0 ? request->query[found].value : NULL;
 }
 
 bool wpk_http_etag_matches(const char *if_none_match, const char *etag)

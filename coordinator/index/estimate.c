@@ -9,12 +9,8 @@
 
 #define SHARES_MAX 256 /* newest kernels of a family that its median is of */
 
-const char *wpk_estimate_name(enum wpk_estimate_source source)
-{
-    static const char *const names[WPK_ESTIMATE_COUNT] = {WPK_ESTIMATE_LIST(WPK_LIST_TEXT)};
-    WPK_ASSERT(source < WPK_ESTIMATE_COUNT);
-    return names[source];
-}
+static const char *const estimate_names[] = {WPK_ESTIMATE_LIST(WPK_LIST_TEXT)};
+WPK_LIST_NAME(wpk_estimate_name, enum wpk_estimate_source, estimate_names)
 
 /* Times of the kernels of a family, as they are read from the index. */
 struct survey {
@@ -121,12 +117,9 @@ static bool share(struct survey *survey, struct wpk_estimate *out)
 static const struct wpk_index_device *find_device(const struct wpk_index_version *version,
                                                   const char *name)
 {
-    for (uint32_t i = 0; i < version->device_count; i++) {
-        if (strcmp(version->devices[i].name, name) == 0) {
-            return &version->devices[i];
-        }
-    }
-    return NULL;
+    int found =
+        WPK_FIND(struct wpk_index_device, name, version->devices, version->device_count, name);
+    return found >= 0 ? &version->devices[found] : NULL;
 }
 
 void wpk_estimate_find(const struct wpk_index_version *version, const struct wpk_lookup *lookup,

@@ -15,12 +15,8 @@ bool wpk_match_is_hit(const struct wpk_match *match)
     return match->level == WPK_MATCH_EXACT || match->level == WPK_MATCH_VENDOR;
 }
 
-const char *wpk_match_name(enum wpk_match_level level)
-{
-    static const char *const names[WPK_MATCH_COUNT] = {WPK_MATCH_LIST(WPK_LIST_TEXT)};
-    WPK_ASSERT(level < WPK_MATCH_COUNT);
-    return names[level];
-}
+static const char *const match_names[] = {WPK_MATCH_LIST(WPK_LIST_TEXT)};
+WPK_LIST_NAME(wpk_match_name, enum wpk_match_level, match_names)
 
 /* ---- environments: "codegen=1;halide=21.0.0" */
 
@@ -88,12 +84,9 @@ static const char *wanted_environment(const struct wpk_index_version *version,
     if (lookup->environment[0] != '\0') {
         return lookup->environment;
     }
-    for (uint32_t i = 0; i < version->device_count; i++) {
-        if (strcmp(version->devices[i].name, lookup->device) == 0) {
-            return version->devices[i].environment;
-        }
-    }
-    return "";
+    int found = WPK_FIND(struct wpk_index_device, name, version->devices, version->device_count,
+                         lookup->device);
+    return found >= 0 ? version->devices[found].environment : "";
 }
 
 bool wpk_lookup_has_key(const struct wpk_lookup *lookup, const struct wpk_served *served)

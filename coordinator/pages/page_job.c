@@ -12,12 +12,8 @@
 
 static const struct wpk_api_kernel *find_kernel(const struct wpk_api_job *job, const char *name)
 {
-    for (int i = 0; i < job->kernel_count; i++) {
-        if (strcmp(job->kernels[i].name, name) == 0) {
-            return &job->kernels[i];
-        }
-    }
-    return NULL;
+    int found = WPK_FIND(struct wpk_api_kernel, name, job->kernels, job->kernel_count, name);
+    return found >= 0 ? &job->kernels[found] : NULL;
 }
 
 /* Percent of the device's peak that a kernel reaches; 0: unknown. */

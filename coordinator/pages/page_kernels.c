@@ -85,12 +85,8 @@ static void put_pair(struct wpk_buf *out, const char *name, const struct wpk_api
 
 static const char *schedule_of(const struct wpk_api_job *job, const char *name)
 {
-    for (int i = 0; i < job->kernel_count; i++) {
-        if (strcmp(job->kernels[i].name, name) == 0) {
-            return or_empty(job->kernels[i].schedule);
-        }
-    }
-    return "";
+    int found = WPK_FIND(struct wpk_api_kernel, name, job->kernels, job->kernel_count, name);
+    return found >= 0 ? or_empty(job->kernels[found].schedule) : "";
 }
 
 void wpk_page_compare(struct wpk_buf *out, const struct wpk_api_job *left,

@@ -11,17 +11,9 @@
 static const char *const phase_names[] = {WPK_PHASE_LIST(WPK_LIST_TEXT)};
 static const char *const job_state_names[] = {WPK_JOB_STATE_LIST(WPK_LIST_TEXT)};
 
-const char *wpk_phase_name(enum wpk_phase phase)
-{
-    WPK_ASSERT(phase < WPK_PHASE_COUNT);
-    return phase_names[phase];
-}
+WPK_LIST_NAME(wpk_phase_name, enum wpk_phase, phase_names)
 
-const char *wpk_job_state_name(enum wpk_job_state state)
-{
-    WPK_ASSERT(state < WPK_JOB_STATE_COUNT);
-    return job_state_names[state];
-}
+WPK_LIST_NAME(wpk_job_state_name, enum wpk_job_state, job_state_names)
 
 bool wpk_phase_ended(enum wpk_phase phase)
 {

@@ -31,21 +31,8 @@ static const char *const state_names[] = {WPK_ADMIN_STATE_LIST(WPK_LIST_TEXT)};
 
 /* ---- admin states by name */
 
-const char *wpk_admin_state_name(enum wpk_admin_state state)
-{
-    WPK_ASSERT(state < WPK_ADMIN_STATE_COUNT);
-    return state_names[state];
-}
-
-wpk_err wpk_admin_state_parse(const char *text, enum wpk_admin_state *out)
-{
-    int found = wpk_list_find(state_names, WPK_ADMIN_STATE_COUNT, text);
-    if (found < 0) {
-        return WPK_ENOENT;
-    }
-    *out = (enum wpk_admin_state)found;
-    return WPK_OK;
-}
+WPK_LIST_NAME(wpk_admin_state_name, enum wpk_admin_state, state_names)
+WPK_LIST_PARSE(wpk_admin_state_parse, enum wpk_admin_state, state_names)
 
 /* True if `name` is the worker's own or its device's instance. */
 static bool is_for(const struct wpk_worker *worker, const char *name)

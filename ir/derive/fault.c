@@ -6,12 +6,8 @@
 
 #include <math.h>
 
-const char *wpk_fault_name(enum wpk_fault fault)
-{
-    static const char *const names[WPK_FAULT_COUNT] = {WPK_FAULT_LIST(WPK_LIST_TEXT)};
-    WPK_ASSERT(fault < WPK_FAULT_COUNT);
-    return names[fault];
-}
+static const char *const fault_names[] = {WPK_FAULT_LIST(WPK_LIST_TEXT)};
+WPK_LIST_NAME(wpk_fault_name, enum wpk_fault, fault_names)
 
 static int neutral_of(struct wpk_program *program, const struct wpk_stage *stage)
 {

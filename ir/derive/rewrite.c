@@ -105,12 +105,7 @@ static wpk_err sort_stages(struct wpk_program *program, int *order)
 /* True if an axis before `end` has the name. */
 static bool is_taken(const struct wpk_stage *stage, int end, const char *name)
 {
-    for (int a = 0; a < end; a++) {
-        if (strcmp(stage->axes[a].name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return WPK_FIND(struct wpk_axis, name, stage->axes, end, name) >= 0;
 }
 
 /* Derivations name the axes that they add ("q", "lane", ...); so may the user have named his. */

@@ -363,7 +363,7 @@ bool wpk_builder_reduction(struct wpk_builder *b, struct wpk_notation_scope *sco
         return false;
     }
     s->reduction = (enum wpk_reduction)n->op;
-    s->accumulator = n->typed ? n->dtype : wpk_dtype_accumulator(b->program->nodes[body].dtype);
+    s->accumulator = n->typed ? n->dtype : wpk_dtype_wide(b->program->nodes[body].dtype);
     s->expr = wpk_node_cast(b->program, s->accumulator, body);
     *tensor_dtype = (int)s->accumulator;
     return s->expr >= 0;

@@ -303,7 +303,7 @@ static void print_stage_value(struct printer *p, const struct wpk_stage *stage)
     }
     wpk_buf_append_text(p->out, names[stage->reduction]);
     enum wpk_dtype body = p->program->nodes[stage->expr].dtype;
-    if (!p->fold || stage->accumulator != wpk_dtype_accumulator(body)) {
+    if (!p->fold || stage->accumulator != wpk_dtype_wide(body)) {
         wpk_buf_printf(p->out, ".%s", wpk_dtype_name(stage->accumulator));
     }
     wpk_buf_append_byte(p->out, '(');

@@ -16,12 +16,7 @@ int wpk_builder_fail(struct wpk_builder *b, int at, wpk_err err, const char *wha
 
 int wpk_notation_scope_find(const struct wpk_notation_scope *scope, const char *name)
 {
-    for (int i = 0; i < scope->count; i++) {
-        if (strcmp(scope->axis[i].name, name) == 0) {
-            return i;
-        }
-    }
-    return -1;
+    return WPK_FIND(struct wpk_axis, name, scope->axis, scope->count, name);
 }
 
 int wpk_builder_axis(struct wpk_builder *b, const struct wpk_notation_scope *scope,
@@ -40,12 +35,7 @@ int wpk_builder_axis(struct wpk_builder *b, const struct wpk_notation_scope *sco
 
 int wpk_ast_find_equation(const struct wpk_ast *ast, const char *name)
 {
-    for (int i = 0; i < ast->equation_count; i++) {
-        if (strcmp(ast->equation[i].name, name) == 0) {
-            return i;
-        }
-    }
-    return -1;
+    return WPK_FIND(struct wpk_ast_equation, name, ast->equation, ast->equation_count, name);
 }
 
 static void add_axis(struct wpk_builder *b, struct wpk_notation_scope *scope,

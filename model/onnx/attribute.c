@@ -140,9 +140,7 @@ static wpk_err read_text(const struct wpk_onnx_reader *reader, struct wpk_protob
             wpk_buf_printf(&joined, "%s%s", joined.size > 0 ? "," : "", text);
         }
     }
-    if (err == WPK_OK) {
-        err = wpk_buf_status(&joined);
-    }
+    err = err == WPK_OK ? wpk_buf_status(&joined) : err;
     if (err == WPK_OK) {
         out->text = wpk_arena_copy_text(&reader->graph->arena, wpk_buf_text(&joined));
         err = out->text != NULL ? WPK_OK : WPK_ENOMEM;

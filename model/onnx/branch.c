@@ -144,9 +144,7 @@ wpk_err wpk_onnx_branch_read(struct wpk_onnx_reader *reader, const struct wpk_gr
     if (err == WPK_OK && (node->input_count != 1 || node->inputs[CONDITION] < 0)) {
         err = wpk_onnx_fail(reader, WPK_EPARSE, "it has no condition");
     }
-    if (err == WPK_OK) {
-        err = read_branch(reader, node, message, true, parts, values);
-    }
+    err = err == WPK_OK ? read_branch(reader, node, message, true, parts, values) : err;
     if (err == WPK_OK) {
         err = read_branch(reader, node, message, false, parts, values + node->output_count);
     }

@@ -399,24 +399,14 @@ static wpk_err read_graph(struct wpk_onnx_reader *reader, struct wpk_protobuf gr
     if (wpk_onnx_count(graph, GRAPH_SPARSE) > 0) {
         err = wpk_onnx_fail(reader, WPK_EUNSUPPORTED, "sparse initializers");
     }
-    if (err == WPK_OK) {
-        err = read_parts(reader, graph, GRAPH_INITIALIZER, read_initializer);
-    }
-    if (err == WPK_OK) {
-        err = read_parts(reader, graph, GRAPH_INPUT, read_input);
-    }
-    if (err == WPK_OK) {
-        err = read_parts(reader, graph, GRAPH_NODE, read_node);
-    }
-    if (err == WPK_OK) {
-        err = read_parts(reader, graph, GRAPH_OUTPUT, read_output);
-    }
+    err = err == WPK_OK ? read_parts(reader, graph, GRAPH_INITIALIZER, read_initializer) : err;
+    err = err == WPK_OK ? read_parts(reader, graph, GRAPH_INPUT, read_input) : err;
+    err = err == WPK_OK ? read_parts(reader, graph, GRAPH_NODE, read_node) : err;
+    err = err == WPK_OK ? read_parts(reader, graph, GRAPH_OUTPUT, read_output) : err;
     if (err == WPK_OK && reader->graph->output_count == 0) {
         err = wpk_onnx_fail(reader, WPK_EPARSE, "the graph has no outputs");
     }
-    if (err == WPK_OK) {
-        err = wpk_graph_split_outputs(reader->graph);
-    }
+    err = err == WPK_OK ? wpk_graph_split_outputs(reader->graph) : err;
     return err;
 }
 

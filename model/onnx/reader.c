@@ -167,12 +167,10 @@ wpk_err wpk_onnx_map(const struct wpk_onnx_reader *reader, int folder, const cha
 
 static struct wpk_onnx_formal *find_formal(const struct wpk_onnx_scope *scope, const char *name)
 {
-    for (int i = 0; scope != NULL && i < scope->formal_count; i++) {
-        if (strcmp(scope->formals[i].name, name) == 0) {
-            return &scope->formals[i];
-        }
-    }
-    return NULL;
+    int found = scope == NULL ? -1
+                              : WPK_FIND(struct wpk_onnx_formal, name, scope->formals,
+                                         scope->formal_count, name);
+    return found >= 0 ? &scope->formals[found] : NULL;
 }
 
 struct wpk_onnx_formal *wpk_onnx_formal_find(const struct wpk_onnx_reader *reader, const char *name)

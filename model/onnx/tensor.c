@@ -343,9 +343,7 @@ wpk_err wpk_onnx_tensor(struct wpk_onnx_reader *reader, struct wpk_protobuf mess
     bool is_raw = false;
 
     wpk_err err = is_attribute ? WPK_OK : read_name(reader, message, &value);
-    if (err == WPK_OK) {
-        err = read_header(reader, message, &value, &is_external, &is_raw);
-    }
+    err = err == WPK_OK ? read_header(reader, message, &value, &is_external, &is_raw) : err;
     if (err != WPK_OK) {
         return err;
     }

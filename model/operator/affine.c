@@ -125,9 +125,7 @@ static wpk_err evaluate_line(struct wpk_graph *graph, int node, struct wpk_graph
         y->extent[d] = x->extent[d];
     }
     wpk_err err = evaluate(graph, node, affine->x, affine->count, 0, affine->addend);
-    if (err == WPK_OK) {
-        err = evaluate(graph, node, affine->x, affine->count, 1, affine->factor);
-    }
+    err = err == WPK_OK ? evaluate(graph, node, affine->x, affine->count, 1, affine->factor) : err;
     *x = whole_x;
     *y = whole_y;
     for (int64_t k = 0; err == WPK_OK && k < affine->count; k++) {

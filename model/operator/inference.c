@@ -335,9 +335,7 @@ wpk_err wpk_infer_concat(const struct wpk_inference *in)
     int axis = 0;
 
     wpk_err err = wpk_operator_axis_of(in->node, 0, in->x->rank, &axis, in->diag);
-    if (err == WPK_OK) {
-        err = wpk_infer_like(in);
-    }
+    err = err == WPK_OK ? wpk_infer_like(in) : err;
     for (int i = 1; err == WPK_OK && i < in->node->input_count; i++) {
         const struct wpk_graph_value *input = wpk_graph_input(in->graph, in->node, i);
         bool fits = input != NULL && input->rank == in->x->rank;
@@ -378,9 +376,7 @@ wpk_err wpk_infer_expand(const struct wpk_inference *in)
                             (long long)shape.extent[d]);
         }
     }
-    if (err == WPK_OK) {
-        err = wpk_infer_like(in);
-    }
+    err = err == WPK_OK ? wpk_infer_like(in) : err;
     return err == WPK_OK ? broadcast(in, &shape) : err;
 }
 

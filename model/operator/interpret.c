@@ -85,9 +85,7 @@ static wpk_err interpret_host(const struct wpk_graph *graph, int node,
         inputs[i] = widened[i] != NULL ? widened[i] : value != NULL ? values[n->inputs[i]] : NULL;
         err = value != NULL && inputs[i] == NULL ? WPK_ENOMEM : WPK_OK;
     }
-    if (err == WPK_OK) {
-        err = wpk_graph_host_interpret(host, types, inputs, out, diag);
-    }
+    err = err == WPK_OK ? wpk_graph_host_interpret(host, types, inputs, out, diag) : err;
     for (int i = 0; i < WPK_HOST_INPUTS_MAX; i++) {
         free(widened[i]);
     }
@@ -104,9 +102,7 @@ static wpk_err interpret_node(const struct wpk_graph *graph, int node, bool dire
         return interpret_host(graph, node, &host, values, out, diag);
     }
     wpk_err err = wpk_graph_lower(graph, node, &lowered, diag);
-    if (err == WPK_OK) {
-        err = interpret(graph, lowered, direct, values, out, diag);
-    }
+    err = err == WPK_OK ? interpret(graph, lowered, direct, values, out, diag) : err;
     return err;
 }
 
@@ -316,9 +312,7 @@ static wpk_err run_model(struct run run, const double *const *inputs, double *co
             release_after(&run, n);
         }
     }
-    if (err == WPK_OK) {
-        err = take_outputs(&run, outputs);
-    }
+    err = err == WPK_OK ? take_outputs(&run, outputs) : err;
     for (int i = 0; run.values != NULL && i < graph->value_count; i++) {
         if (graph->values[i].writer >= 0) {
             free(run.values[i]);

@@ -91,12 +91,8 @@ static wpk_err lower(const struct wpk_graph *graph, int node, struct wpk_lowered
     }
     wpk_err (*print)(struct wpk_printer *) = wpk_operator_forms[printer.op->kind].print;
     wpk_err err = print != NULL ? print(&printer) : WPK_EUNSUPPORTED;
-    if (err == WPK_OK) {
-        err = wpk_buf_status(&out->text);
-    }
-    if (err == WPK_OK) {
-        err = parse(&printer, out);
-    }
+    err = err == WPK_OK ? wpk_buf_status(&out->text) : err;
+    err = err == WPK_OK ? parse(&printer, out) : err;
     /* Equations of quantized outputs say themselves how they round. */
     bool says = printer.op->kind == WPK_KIND_EQUATION && wpk_dtype_size(printer.out->dtype) == 1;
     if (err == WPK_OK && !says && rounds_output(&out->program)) {

@@ -343,9 +343,7 @@ static wpk_err print_one_hot(struct wpk_printer *printer)
     int rank = printer->out->rank;
 
     wpk_err err = read_depth(printer->input[DEPTH], &depth, printer->diag);
-    if (err == WPK_OK) {
-        err = wpk_operator_axis_of(printer->node, -1, rank, &axis, printer->diag);
-    }
+    err = err == WPK_OK ? wpk_operator_axis_of(printer->node, -1, rank, &axis, printer->diag) : err;
     if (err != WPK_OK) {
         return err;
     }

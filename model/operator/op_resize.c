@@ -363,9 +363,7 @@ static wpk_err add_matrix(struct wpk_graph *graph, const struct rule *rule, cons
             fill_row(rule, axis, x, wide + i * axis->input);
         }
     }
-    if (err == WPK_OK) {
-        err = wpk_graph_add_value(graph, "", out);
-    }
+    err = err == WPK_OK ? wpk_graph_add_value(graph, "", out) : err;
     if (err == WPK_OK) {
         struct wpk_graph_value *value = &graph->values[*out];
         wpk_convert_narrow(dtype, wide, (int64_t)count, data);

@@ -551,12 +551,8 @@ static const struct wpk_operator loop_operators[] = {
 static const struct wpk_operator *find_in(const struct wpk_operator *list, size_t count,
                                           const char *name)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(list[i].name, name) == 0) {
-            return &list[i];
-        }
-    }
-    return NULL;
+    int found = WPK_FIND(struct wpk_operator, name, list, count, name);
+    return found >= 0 ? &list[found] : NULL;
 }
 
 /* The tables of what files can name. */

@@ -575,9 +575,7 @@ static wpk_err describe(struct recurrent *r, int *out)
         return wpk_fail(r->e->diag, WPK_EINVAL, "a tensor with no elements");
     }
     wpk_err err = check(r);
-    if (err == WPK_OK) {
-        err = read_functions(r);
-    }
+    err = err == WPK_OK ? read_functions(r) : err;
     *out = r->e->node->inputs[X];
     if (err == WPK_OK && r->is_batch_first) {
         *out = wpk_compose_transpose(r->to, *out, 3, order, -1);

@@ -69,8 +69,8 @@ static wpk_err infer_type(const struct wpk_inference *in)
 {
     bool is_mask = in->op->output == WPK_OUTPUT_MASK && in->node->part == 1;
     bool is_where = in->op->output == WPK_OUTPUT_WHERE && in->node->part == 1;
-    in->out->dtype = in->op->output == WPK_OUTPUT_BOOL || is_mask ? WPK_BOOL
-                     : in->op->output == WPK_OUTPUT_SUM ? wpk_dtype_accumulator(in->x->dtype)
+    in->out->dtype = in->op->output == WPK_OUTPUT_BOOL || is_mask   ? WPK_BOOL
+                     : in->op->output == WPK_OUTPUT_SUM             ? wpk_dtype_wide(in->x->dtype)
                      : in->op->output == WPK_OUTPUT_I64 || is_where ? WPK_I64
                                                                     : in->x->dtype;
     if (in->op->kind == WPK_KIND_SELECT || in->op->output == WPK_OUTPUT_AS_SECOND) {
@@ -213,21 +213,15 @@ wpk_err wpk_graph_infer_node(struct wpk_graph *graph, int index, struct wpk_diag
     if (err == WPK_OK && !is_empty) {
         err = check_size(&out, diag);
     }
-    if (err == WPK_OK) {
-        err = infer_type(&in);
-    }
-    if (err == WPK_OK) {
-        err = check_declared(&out, diag);
-    }
+    err = err == WPK_OK ? infer_type(&in) : err;
+    err = err == WPK_OK ? check_declared(&out, diag) : err;
     if (err == WPK_OK) {
         out.is_typed = true;
         out.is_shaped = true;
         graph->values[node->outputs[0]] = out;
         err = in.op->kind == WPK_KIND_RESIZE ? wpk_resize_add_matrices(graph, index, diag) : WPK_OK;
     }
-    if (err == WPK_OK) {
-        err = wpk_graph_fold(graph, index, diag);
-    }
+    err = err == WPK_OK ? wpk_graph_fold(graph, index, diag) : err;
     /* A folded node needs no program. */
     return err == WPK_OK && graph->values[node->outputs[0]].data == NULL
                ? check_program(graph, index, diag)

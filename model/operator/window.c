@@ -59,15 +59,9 @@ static wpk_err read_window(const struct wpk_graph_node *node, const int64_t *ker
         memcmp(out->kernel, kernel, (size_t)out->rank * sizeof(int64_t)) != 0) {
         err = wpk_fail(diag, WPK_EINVAL, "its kernel_shape differs from its weights");
     }
-    if (err == WPK_OK) {
-        err = read_list(node, "strides", out->rank, 1, 1, out->stride, diag);
-    }
-    if (err == WPK_OK) {
-        err = read_list(node, "dilations", out->rank, 1, 1, out->dilation, diag);
-    }
-    if (err == WPK_OK) {
-        err = read_list(node, "pads", 2 * out->rank, 0, 0, pads, diag);
-    }
+    err = err == WPK_OK ? read_list(node, "strides", out->rank, 1, 1, out->stride, diag) : err;
+    err = err == WPK_OK ? read_list(node, "dilations", out->rank, 1, 1, out->dilation, diag) : err;
+    err = err == WPK_OK ? read_list(node, "pads", 2 * out->rank, 0, 0, pads, diag) : err;
     for (int d = 0; err == WPK_OK && d < out->rank; d++) {
         if (out->kernel[d] > NUMBER_MAX) {
             err =
@@ -127,12 +121,8 @@ wpk_err wpk_graph_window_transposed(const struct wpk_graph *graph,
     *out = (struct wpk_graph_window){.rank = input->rank - 2};
     memcpy(out->input, input->extent + 2, (size_t)out->rank * sizeof(int64_t));
     wpk_err err = read_window(node, kernel, out, diag);
-    if (err == WPK_OK) {
-        err = read_list(node, "output_padding", out->rank, 0, 0, more, diag);
-    }
-    if (err == WPK_OK) {
-        err = read_list(node, "output_shape", out->rank, 0, 0, wanted, diag);
-    }
+    err = err == WPK_OK ? read_list(node, "output_padding", out->rank, 0, 0, more, diag) : err;
+    err = err == WPK_OK ? read_list(node, "output_shape", out->rank, 0, 0, wanted, diag) : err;
     for (int d = 0; err == WPK_OK && d < out->rank; d++) {
         int64_t span = (out->kernel[d] - 1) * out->dilation[d] + 1;
         if (out->input[d] > NUMBER_MAX) {

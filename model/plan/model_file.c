@@ -96,9 +96,7 @@ static wpk_err bind(struct wpk_graph *graph, const char *pair, struct wpk_diag *
         err = WPK_EINVAL; /* not found means a kernel or job, to scripts */
     } else if (err == WPK_OK) {
         err = wpk_npy_decode(wpk_buf_text(&bytes), bytes.size, &npy, diag);
-        if (err == WPK_OK) {
-            err = bind_array(graph, value, &npy, diag);
-        }
+        err = err == WPK_OK ? bind_array(graph, value, &npy, diag) : err;
         if (err != WPK_OK && diag != NULL) {
             snprintf(diag->file, sizeof(diag->file), "%s", path);
             snprintf(diag->field, sizeof(diag->field), "%s", graph->values[value].name);
@@ -207,12 +205,8 @@ wpk_err wpk_model_file_read(const char *path, const struct wpk_model_fixing *fix
     if (err == WPK_ENOENT || err == WPK_EACCES) {
         err = WPK_EINVAL; /* not found means a kernel or job, to scripts */
     }
-    if (err == WPK_OK) {
-        err = wpk_model_fixing_count(fixing, 1, &sets, diag);
-    }
-    if (err == WPK_OK) {
-        err = read_precision(fixing, out, diag);
-    }
+    err = err == WPK_OK ? wpk_model_fixing_count(fixing, 1, &sets, diag) : err;
+    err = err == WPK_OK ? read_precision(fixing, out, diag) : err;
     for (int i = 0; err == WPK_OK && i < fixing->shapes.count; i++) {
         err = wpk_graph_set_shape(out, fixing->shapes.items[i], diag);
     }

@@ -250,9 +250,7 @@ static wpk_err check_shape(const struct wpk_tune *tuning, struct wpk_model *mode
     struct tensors tensors = {.count = 0};
 
     wpk_err err = draw_tensors(model, shape, &tensors);
-    if (err == WPK_OK) {
-        err = wpk_model_context_new(model, shape, NULL, &context);
-    }
+    err = err == WPK_OK ? wpk_model_context_new(model, shape, NULL, &context) : err;
     if (err == WPK_OK) {
         const struct wpk_plan_call call = {
             .model = model,
@@ -283,9 +281,7 @@ static wpk_err check_bytes(const struct wpk_tune *tuning, const struct wpk_buf *
 
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     wpk_err err = fd >= 0 ? wpk_fs_write(path, plan->data, plan->size, 0600, diag) : WPK_ESYSTEM;
-    if (err == WPK_OK) {
-        err = wpk_model_open(path, NULL, &model, diag);
-    }
+    err = err == WPK_OK ? wpk_model_open(path, NULL, &model, diag) : err;
     for (int s = 0; err == WPK_OK && s < tuning->model.shape_count; s++) {
         err = check_shape(tuning, model, (size_t)s, diag);
     }

@@ -202,9 +202,7 @@ static wpk_err read_shape(const char *path, const struct wpk_model_fixing *fixin
 
     wpk_model_fixing_of_set(fixing, index, &here);
     wpk_err err = wpk_model_file_read(path, &here, &shape->graph, problems, diag);
-    if (err == WPK_OK) {
-        err = wpk_graph_rewrite(&shape->graph);
-    }
+    err = err == WPK_OK ? wpk_graph_rewrite(&shape->graph) : err;
     if (err == WPK_OK) {
         set_apart(out, &shape->graph);
         err = wpk_graph_layout(&shape->graph, &shape->regions, diag);
@@ -337,12 +335,8 @@ wpk_err wpk_tune_model_split(struct wpk_tune_model *model, const char *path,
 
 static const struct wpk_api_kernel *find_kernel(const struct wpk_api_job *found, const char *name)
 {
-    for (int i = 0; i < found->kernel_count; i++) {
-        if (strcmp(found->kernels[i].name, name) == 0) {
-            return &found->kernels[i];
-        }
-    }
-    return NULL;
+    int k = WPK_FIND(struct wpk_api_kernel, name, found->kernels, found->kernel_count, name);
+    return k >= 0 ? &found->kernels[k] : NULL;
 }
 
 /* The input whose memory the output may be, by the object's manifest. */

@@ -335,9 +335,7 @@ wpk_err wpk_tune_rounds_run(const struct wpk_tune_rounds_options *options,
         out->failed != NULL) {
         err = run_all(&t, diag);
     }
-    if (err == WPK_OK) {
-        err = gather(&t);
-    }
+    err = err == WPK_OK ? gather(&t) : err;
     free(t.wanted);
     free(t.order);
     return err;

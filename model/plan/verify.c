@@ -171,9 +171,7 @@ wpk_err wpk_verify_plan(const struct wpk_graph *graph, const struct wpk_plan_cal
     if (err == WPK_OK) {
         err = wpk_graph_interpret(graph, (const double *const *)e.inputs, e.wanted, diag);
     }
-    if (err == WPK_OK) {
-        err = compare(&e, differences, diag);
-    }
+    err = err == WPK_OK ? compare(&e, differences, diag) : err;
     free_rows(e.inputs, graph->input_count);
     free_rows(e.wanted, graph->output_count);
     free(e.allowed);
@@ -214,9 +212,7 @@ wpk_err wpk_verify_plan_file(const char *path, const struct wpk_model_fixing *fi
         }
     }
     wpk_err err = wpk_model_file_read(path, &here, &graph, problems, diag);
-    if (err == WPK_OK) {
-        err = wpk_verify_plan(&graph, call, differences, diag);
-    }
+    err = err == WPK_OK ? wpk_verify_plan(&graph, call, differences, diag) : err;
     for (int i = 0; i < WPK_ARGS_LIST_MAX; i++) {
         wpk_buf_fini(&text[i]);
     }

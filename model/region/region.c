@@ -337,9 +337,7 @@ static wpk_err add_group(const struct grouping *g, int node, struct wpk_binding 
         use->region = find_region(g->graph, regions, group, &fingerprint);
         err = copy_nodes(group, use);
     }
-    if (err == WPK_OK) {
-        err = bind(g->graph, node, &lowered, binding, use);
-    }
+    err = err == WPK_OK ? bind(g->graph, node, &lowered, binding, use) : err;
     if (err != WPK_OK && diag != NULL && diag->field[0] == '\0') {
         snprintf(diag->field, sizeof(diag->field), "node %s (%s)", n->name, n->op);
     }
@@ -361,9 +359,7 @@ wpk_err wpk_graph_regions_find(const struct wpk_graph *graph, struct wpk_graph_r
     if (binding == NULL || out->list == NULL || out->uses == NULL) {
         err = WPK_ENOMEM;
     }
-    if (err == WPK_OK) {
-        err = wpk_graph_views_init(&out->views, graph);
-    }
+    err = err == WPK_OK ? wpk_graph_views_init(&out->views, graph) : err;
     if (err == WPK_OK) {
         g.groups = calloc((size_t)g.graph->node_count + 1, sizeof(*g.groups));
         g.uses = wpk_graph_count_uses(g.graph);

@@ -113,12 +113,8 @@ static wpk_err compose(struct fusion *f, const int *nodes, int count,
     for (int i = 0; err == WPK_OK && i < count; i++) {
         err = add_node(f, nodes[i], parts[i], i + 1 == count);
     }
-    if (err == WPK_OK) {
-        err = wpk_derive_inline(f->to);
-    }
-    if (err == WPK_OK) {
-        err = wpk_derive_spelling(f->to);
-    }
+    err = err == WPK_OK ? wpk_derive_inline(f->to) : err;
+    err = err == WPK_OK ? wpk_derive_spelling(f->to) : err;
     return err == WPK_OK ? wpk_notation_print(f->to, &out->text) : err;
 }
 

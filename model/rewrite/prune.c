@@ -261,15 +261,11 @@ static wpk_err narrow(struct wpk_graph *graph, int node, const struct range *ran
                           !wpk_trace_dims(&lowered->program, range->dim, dims))) {
         err = WPK_ENOENT;
     }
-    if (err == WPK_OK) {
-        err = narrow_operands(graph, node, lowered, dims, range, out);
-    }
+    err = err == WPK_OK ? narrow_operands(graph, node, lowered, dims, range, out) : err;
     if (err == WPK_OK && out->slice_count > 0 && 2 * (range->end - range->begin) > whole) {
         err = WPK_ENOENT; /* Slices would cost what is saved */
     }
-    if (err == WPK_OK) {
-        err = narrow_shape(graph, range, out);
-    }
+    err = err == WPK_OK ? narrow_shape(graph, range, out) : err;
     return err == WPK_OK || err == WPK_ENOMEM ? err : WPK_ENOENT;
 }
 
@@ -361,9 +357,7 @@ static wpk_err prune_node(struct pruning *p, int node)
     int64_t whole = graph->values[value].extent[range.dim];
     narrowed = calloc(1, sizeof(*narrowed));
     wpk_err err = narrowed != NULL ? narrow(graph, node, &range, narrowed) : WPK_ENOMEM;
-    if (err == WPK_OK) {
-        err = put(graph, node, &range, narrowed);
-    }
+    err = err == WPK_OK ? put(graph, node, &range, narrowed) : err;
     free(narrowed);
     return err == WPK_OK ? shift_readers(graph, value, &range, whole) : err;
 }

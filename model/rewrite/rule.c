@@ -275,9 +275,7 @@ static wpk_err append(struct attempt *a, const char *op, const int *operands, in
         err = wpk_graph_infer_node(graph, graph->node_count - 1, NULL);
         err = err == WPK_OK || err == WPK_ENOMEM ? err : WPK_ENOENT;
     }
-    if (err == WPK_OK) {
-        err = wpk_graph_fold_large(graph, graph->node_count - 1);
-    }
+    err = err == WPK_OK ? wpk_graph_fold_large(graph, graph->node_count - 1) : err;
     *out = values[count];
     return err;
 }
@@ -441,9 +439,7 @@ static wpk_err attempt(struct wpk_graph *graph, const int *uses, const struct wp
                           (output->is_output && graph->values[value].writer < a.first_new))) {
         err = WPK_ENOENT;
     }
-    if (err == WPK_OK) {
-        err = compare(&a);
-    }
+    err = err == WPK_OK ? compare(&a) : err;
     if (err != WPK_OK) {
         graph->node_count = a.first_new;
         return err;

@@ -20,12 +20,8 @@ static int list_get(const struct wpk_manifest *manifest, int list,
 static const struct wpk_named_tensor *find_in(const struct wpk_named_tensor *list, int count,
                                               const char *name)
 {
-    for (int i = 0; i < count; i++) {
-        if (strcmp(list[i].name, name) == 0) {
-            return &list[i];
-        }
-    }
-    return NULL;
+    int found = WPK_FIND(struct wpk_named_tensor, name, list, count, name);
+    return found >= 0 ? &list[found] : NULL;
 }
 
 const struct wpk_named_tensor *wpk_manifest_find(const struct wpk_manifest *manifest,

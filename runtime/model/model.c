@@ -44,12 +44,9 @@ static wpk_err map_file(const char *path, struct wpk_model *model, struct wpk_di
 const struct wpk_model_plan_argument *
 wpk_model_find_argument(const struct wpk_model_plan_step *step, const char *name)
 {
-    for (int i = 0; i < step->argument_count; i++) {
-        if (strcmp(step->arguments[i].name, name) == 0) {
-            return &step->arguments[i];
-        }
-    }
-    return NULL;
+    int found =
+        WPK_FIND(struct wpk_model_plan_argument, name, step->arguments, step->argument_count, name);
+    return found >= 0 ? &step->arguments[found] : NULL;
 }
 
 /* Check that the step gives every argument of the list a value of its type in a place that may be
@@ -424,12 +421,8 @@ size_t wpk_model_shape_count(const struct wpk_model *model)
 static const struct wpk_tensor_type *find_input(const struct wpk_model_shape *shape,
                                                 const char *name)
 {
-    for (int i = 0; i < shape->plan->input_count; i++) {
-        if (strcmp(shape->inputs[i].name, name) == 0) {
-            return &shape->inputs[i].type;
-        }
-    }
-    return NULL;
+    int found = WPK_FIND(struct wpk_argument, name, shape->inputs, shape->plan->input_count, name);
+    return found >= 0 ? &shape->inputs[found].type : NULL;
 }
 
 size_t wpk_model_find_shape(const struct wpk_model *model, const struct wpk_argument *inputs,

@@ -22,18 +22,9 @@ int wpk_gpu_vendor_names(const char *const **out)
     return (int)VENDORS;
 }
 
-static size_t find(const char *name)
-{
-    size_t i = 0;
-    while (i < VENDORS && strcmp(names[i], name) != 0) {
-        i++;
-    }
-    return i;
-}
-
 bool wpk_gpu_vendor_is(const char *name)
 {
-    return find(name) < VENDORS;
+    return wpk_list_find(names, VENDORS, name) >= 0;
 }
 
 wpk_err wpk_gpu_vendor_open(const char *name, const char *directory,
@@ -41,8 +32,8 @@ wpk_err wpk_gpu_vendor_open(const char *name, const char *directory,
 {
     static wpk_err (*const open[VENDORS])(const char *, struct wpk_gpu_vendor *,
                                           struct wpk_diag *) = {wpk_cublaslt_open, wpk_cudnn_open};
-    size_t i = find(name);
-    if (i == VENDORS) {
+    int i = wpk_list_find(names, VENDORS, name);
+    if (i < 0) {
         return wpk_fail(diag, WPK_EUNSUPPORTED, "this libwpk knows no provider %s on GPUs", name);
     }
     pthread_mutex_lock(&lock);

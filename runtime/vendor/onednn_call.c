@@ -170,9 +170,7 @@ wpk_err wpk_vendor_call_new(struct wpk_vendor *vendor, struct wpk_vendor_call **
     for (int role = 0; role < WPK_RECIPE_ROLE_COUNT && err == WPK_OK; role++) {
         err = open_operand(call, role);
     }
-    if (err == WPK_OK) {
-        err = open_scratch(call);
-    }
+    err = err == WPK_OK ? open_scratch(call) : err;
     if (err != WPK_OK) {
         wpk_vendor_call_free(call);
         return err;

@@ -312,27 +312,6 @@ void wpk_move_some(const struct wpk_space *space, struct wpk_rng *rng,
     }
 }
 
-static int find_gene(const struct wpk_variant *variant, const char *name)
-{
-    for (int g = 0; g < variant->gene_count; g++) {
-        if (strcmp(variant->genes[g].name, name) == 0) {
-            return g;
-        }
-    }
-    return -1;
-}
-
-/* The choice of `gene` that reads as `text`; -1 when it has none. */
-static int find_choice(const struct wpk_gene *gene, const char *text)
-{
-    for (int c = 0; c < gene->choice_count; c++) {
-        if (strcmp(gene->choice[c].text, text) == 0) {
-            return c;
-        }
-    }
-    return -1;
-}
-
 void wpk_move_cross(const struct wpk_space *space, struct wpk_rng *rng,
                     const struct wpk_candidate *first, const struct wpk_candidate *second,
                     struct wpk_candidate *child)
@@ -344,12 +323,15 @@ void wpk_move_cross(const struct wpk_space *space, struct wpk_rng *rng,
         if (!wpk_rng_chance(rng, 0.5)) {
             continue;
         }
-        int source = to == from ? g : find_gene(from, to->genes[g].name);
+        int source = to == from ? g
+                                : WPK_FIND(struct wpk_gene, name, from->genes, from->gene_count,
+                                           to->genes[g].name);
         if (source < 0) {
             continue;
         }
         int choice =
-            find_choice(&to->genes[g], from->genes[source].choice[second->gene[source]].text);
+            WPK_FIND(struct wpk_gene_value, text, to->genes[g].choice, to->genes[g].choice_count,
+                     from->genes[source].choice[second->gene[source]].text);
         if (choice >= 0) {
             child->gene[g] = (uint8_t)choice;
         }

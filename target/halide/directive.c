@@ -44,12 +44,8 @@ void wpk_directives_fini(struct wpk_directives *directives)
     }
 }
 
-const char *wpk_directive_name(enum wpk_directive_kind kind)
-{
-    static const char *const names[] = {WPK_DIRECTIVE_LIST(WPK_LIST_TEXT)};
-    WPK_ASSERT((int)kind >= 0 && kind < WPK_DIRECTIVE_COUNT);
-    return names[kind];
-}
+static const char *const directive_names[] = {WPK_DIRECTIVE_LIST(WPK_LIST_TEXT)};
+WPK_LIST_NAME(wpk_directive_name, enum wpk_directive_kind, directive_names)
 
 static struct wpk_directive *emit(struct draft *draft, enum wpk_directive_kind kind)
 {

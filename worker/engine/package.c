@@ -82,12 +82,9 @@ static wpk_err list_arguments(const struct wpk_program *program, char (*names)[W
 static const struct wpk_tensor_type *boundary_type(const struct wpk_schedule *schedule,
                                                    const char *name)
 {
-    for (int i = 0; i < schedule->boundary_count; i++) {
-        if (strcmp(schedule->boundary[i].name, name) == 0) {
-            return &schedule->boundary[i].type;
-        }
-    }
-    return NULL;
+    int found =
+        WPK_FIND(struct wpk_boundary, name, schedule->boundary, schedule->boundary_count, name);
+    return found >= 0 ? &schedule->boundary[found].type : NULL;
 }
 
 /* Indices are given, and their bounds are those of the whole program. */

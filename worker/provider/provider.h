@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A provider implements operators: it runs our kernels, or a vendor's library. The runner verifies
- * and times all providers in the same way, through this interface.
+ * and times all providers in the same way, through these functions.
  *
  *     open ──▶ set (each input and constant) ──▶ prepare ──▶ poison ──▶ run ... ──▶ check, get
  *
@@ -13,8 +13,8 @@
  * starts its own threads. The runner binds the process to as many CPUs before `open`, or, for one
  * thread, while it times.
  *
- * To add a provider, write how it opens in worker/provider_NAME.c, declare its class below, define
- * it in provider_kernel.c, list it in provider.c, and name it among the vendors in main.c.
+ * To add a provider, write how it opens in worker/provider_NAME.c, call that in provider_kernel.c,
+ * and name it among the vendors in main.c.
  * docs/hacking.md names the files in other folders. */
 #ifndef WPK_WORKER_PROVIDER_PROVIDER_H
 #define WPK_WORKER_PROVIDER_PROVIDER_H
@@ -52,96 +52,80 @@ struct wpk_provider_request {
     const struct wpk_provider_memory *memory; /* outlives the provider */
 };
 
-/* Every slot but `move` is required. No slot keeps a pointer to data that it is given. */
-struct wpk_provider_class {
-    const char *name; /* a vendor's in jobs and records; "kernel": ours, of any back end */
+/* No function keeps a pointer to data that it is given. */
 
-    /* Load the kernel, and take memory for its inputs and outputs.
-     *   owns    caller calls close
-     *   errors  WPK_EUNSUPPORTED the provider does not implement this operator or layout
-     *           WPK_ENOENT, WPK_EMISMATCH, WPK_ECORRUPT library or artifact; WPK_ENOMEM */
-    wpk_err (*open)(const struct wpk_provider_request *request, struct wpk_provider **out,
-                    struct wpk_diag *diag);
-    void (*close)(struct wpk_provider *provider);
+/* Load the kernel of our back ends ("kernel") or of the named vendor, and take memory for its
+ * inputs and outputs. libwpk finds a vendor's library at run time, so no program links it.
+ *   owns    caller calls close
+ *   errors  WPK_EUNSUPPORTED the provider does not implement this operator or layout, or
+ *           there is none of that name
+ *           WPK_ENOENT, WPK_EMISMATCH, WPK_ECORRUPT library or artifact; WPK_ENOMEM */
+wpk_err wpk_provider_open(const char *name, const struct wpk_provider_request *request,
+                          struct wpk_provider **out, struct wpk_diag *diag);
+void wpk_provider_close(struct wpk_provider *provider);
+bool wpk_provider_is_ours(const struct wpk_provider *provider);
+/* True if runs are timed by the device's clock, not by the host's. */
+bool wpk_provider_has_clock(const struct wpk_provider *provider);
 
-    /* Give an input or constant its values.
-     *   shape   dense [extent...] row-major
-     *   errors  WPK_EINVAL the kernel has no such argument; WPK_ENOMEM */
-    wpk_err (*set)(struct wpk_provider *provider, int tensor, const void *dense,
-                   struct wpk_diag *diag);
-    /* Give the memory of inputs and outputs back and take it again; the caller then sets the inputs
-     * again. The first call also copies each prepared constant between guards of its own. Each
-     * call moves tensors in a GPU's memory to the next multiple of 16 bytes, or back. A class whose
-     * kernels need more alignment than that of an element has NULL here: its memory stays.
-     *   errors  WPK_ENOMEM */
-    wpk_err (*move)(struct wpk_provider *provider);
-    /* Pack or transform the constants, all of which have been set. */
-    wpk_err (*prepare)(struct wpk_provider *provider, struct wpk_diag *diag);
+/* Give an input or constant its values.
+ *   shape   dense [extent...] row-major
+ *   errors  WPK_EINVAL the kernel has no such argument; WPK_ENOMEM */
+wpk_err wpk_provider_set(struct wpk_provider *provider, int tensor, const void *dense,
+                         struct wpk_diag *diag);
+/* Give the memory of inputs and outputs back and take it again; the caller then sets the inputs
+ * again. The first call also copies each prepared constant between guards of its own. Each
+ * call moves tensors in a GPU's memory to the next multiple of 16 bytes, or back. Called only for
+ * our kernels: a vendor's need more alignment than that of an element.
+ *   errors  WPK_ENOMEM */
+wpk_err wpk_provider_move(struct wpk_provider *provider);
+/* Pack or transform the constants, all of which have been set. */
+wpk_err wpk_provider_prepare(struct wpk_provider *provider, struct wpk_diag *diag);
 
-    /* Fill the elements of the outputs with `byte`, and their padding with zeros. */
-    void (*poison)(struct wpk_provider *provider, unsigned char byte);
-    /* Compute the outputs once, and do nothing else: this call is timed. */
-    wpk_err (*run)(struct wpk_provider *provider);
+/* Fill the elements of the outputs with `byte`, and their padding with zeros. */
+void wpk_provider_poison(struct wpk_provider *provider, unsigned char byte);
+/* Compute the outputs once, and do nothing else: this call is timed. */
+wpk_err wpk_provider_run(struct wpk_provider *provider);
 
-    /* Measure `count` runs on the device's own clock, on the inputs of the last run; called only if
-     * `has_clock`.
-     *   unit    ns: of all together */
-    wpk_err (*time)(struct wpk_provider *provider, int count, double *ns);
-    /* True if the device's clocks were lowered lately, because it is hot or its power brake is set;
-     * called only if `has_clock`. */
-    bool (*throttled)(struct wpk_provider *provider);
-    /* Why the last run failed, in the device's words; "": it says nothing. */
-    const char *(*trouble)(const struct wpk_provider *provider);
+/* Measure `count` runs on the device's own clock, on the inputs of the last run; called only if
+ * `has_clock`.
+ *   unit    ns: of all together */
+wpk_err wpk_provider_time(struct wpk_provider *provider, int count, double *ns);
+/* True if the device's clocks were lowered lately, because it is hot or its power brake is set;
+ * called only if `has_clock`. */
+bool wpk_provider_throttled(struct wpk_provider *provider);
+/* Why the last run failed, in the device's words; "": it says nothing. */
+const char *wpk_provider_trouble(const struct wpk_provider *provider);
 
-    /* Evict from the caches what the next run shall fetch from memory. COLD_CONSTANTS: evict the
-     * prepared constants, then read inputs and outputs. COLD: evict all of them. WARM never comes.
-     * With `has_clock`: from now on `time` measures calls each of which finds as little.
-     *   errors  WPK_ENOMEM, WPK_ESYSTEM */
-    wpk_err (*cool)(struct wpk_provider *provider, enum wpk_conditions conditions);
-    /* The size of the prepared constants in bytes; 0: there are none. */
-    uint64_t (*constants_bytes)(const struct wpk_provider *provider);
-    /* The needs of a launch of a GPU's kernel. */
-    struct wpk_launch_use (*launch)(const struct wpk_provider *provider);
+/* Evict from the caches what the next run shall fetch from memory. COLD_CONSTANTS: evict the
+ * prepared constants, then read inputs and outputs. COLD: evict all of them. WARM never comes.
+ * With `has_clock`: from now on `time` measures calls each of which finds as little.
+ *   errors  WPK_ENOMEM, WPK_ESYSTEM */
+wpk_err wpk_provider_cool(struct wpk_provider *provider, enum wpk_conditions conditions);
+/* The size of the prepared constants in bytes; 0: there are none. */
+uint64_t wpk_provider_constants_bytes(const struct wpk_provider *provider);
+/* The needs of a launch of a GPU's kernel. */
+struct wpk_launch_use wpk_provider_launch(const struct wpk_provider *provider);
 
-    /* Check that the padding of inputs and outputs is still zero and that inputs are as set. Of a
-     * GPU's memory also that constants are as prepared and that the kernel wrote nothing beside a
-     * tensor; on an emulated GPU, which checks the bounds of each access itself, `timed` ones have
-     * no borders there.
-     *   errors  WPK_ECORRUPT with the tensor's name in `diag` */
-    wpk_err (*check)(struct wpk_provider *provider, struct wpk_diag *diag);
-    /* Read an output.
-     *   shape   dense [extent...] row-major
-     *   errors  WPK_ENOENT `tensor` is not an output */
-    wpk_err (*get)(struct wpk_provider *provider, int tensor, void *dense);
+/* Check that the padding of inputs and outputs is still zero and that inputs are as set. Of a
+ * GPU's memory also that constants are as prepared and that the kernel wrote nothing beside a
+ * tensor; on an emulated GPU, which checks the bounds of each access itself, `timed` ones have
+ * no borders there.
+ *   errors  WPK_ECORRUPT with the tensor's name in `diag` */
+wpk_err wpk_provider_check(struct wpk_provider *provider, struct wpk_diag *diag);
+/* Read an output.
+ *   shape   dense [extent...] row-major
+ *   errors  WPK_ENOENT `tensor` is not an output */
+wpk_err wpk_provider_get(struct wpk_provider *provider, int tensor, void *dense);
 
-    /* A text for people: the layouts of inputs and outputs, or a vendor's implementation and
-     * version. It lives as long as the provider. */
-    const char *(*detail)(const struct wpk_provider *provider);
-    /* The number of the algorithm that a vendor with a choice took when it was prepared; -1: there
-     * is no choice. */
-    int (*algorithm)(const struct wpk_provider *provider);
-    /* The entry of a choice (schema/choice.h) that runs this vendor's kernel, as JSON; NULL for our
-     * kernels. It lives as long as the provider. */
-    const char *(*recipe)(const struct wpk_provider *provider);
-};
-
-/* The first member of every provider. */
-struct wpk_provider {
-    const struct wpk_provider_class *kind;
-    bool has_clock; /* runs are timed by the device's clock, not by the host's */
-};
-
-/* Our kernels, run by libwpk, as in users' programs. */
-extern const struct wpk_provider_class wpk_provider_kernel;
-/* oneDNN; libwpk finds its library at run time, so no program links it. */
-extern const struct wpk_provider_class wpk_provider_onednn;
-
-/* cuBLASLt and cuDNN, on GPUs; libwpk finds their libraries at run time. */
-extern const struct wpk_provider_class wpk_provider_cublaslt;
-extern const struct wpk_provider_class wpk_provider_cudnn;
-
-/* The class of that name; NULL when there is none. */
-const struct wpk_provider_class *wpk_provider_find(const char *name);
+/* A text for people: the layouts of inputs and outputs, or a vendor's implementation and
+ * version. It lives as long as the provider. */
+const char *wpk_provider_detail(const struct wpk_provider *provider);
+/* The number of the algorithm that a vendor with a choice took when it was prepared; -1: there
+ * is no choice. */
+int wpk_provider_algorithm(const struct wpk_provider *provider);
+/* The entry of a choice (schema/choice.h) that runs this vendor's kernel, as JSON; NULL for our
+ * kernels. It lives as long as the provider. */
+const char *wpk_provider_recipe(const struct wpk_provider *provider);
 
 /* Where the vendors on GPUs meet provider_kernel.c. */
 
@@ -166,7 +150,7 @@ wpk_err wpk_provider_gpu_choose(struct wpk_gpu_primitive *primitive, const bool 
 
 /* Open the kernel of the oneDNN primitive that computes the request's program.
  *   owns    caller calls wpk_kernel_close
- *   errors  see wpk_provider_class.open */
+ *   errors  see wpk_provider_open */
 wpk_err wpk_provider_onednn_kernel(const struct wpk_provider_request *request,
                                    struct wpk_kernel **out, struct wpk_diag *diag);
 

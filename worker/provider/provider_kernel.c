@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The slots of both providers, ours and oneDNN's. They run kernels through libwpk alone, so that
- * the kernels that are verified and timed are those that users get. */
+/* Every provider runs kernels through libwpk alone, so that the kernels that are verified and timed
+ * are those that users get. */
 #include "common/machine.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/scratch.h"
@@ -14,8 +14,8 @@
 #include <string.h>
 
 /* The operator's tensor of that name; it must be declared as the kernel declares it. */
-static wpk_err find_tensor(const struct wpk_kernel_provider *self,
-                           const struct wpk_argument *argument, int *out, struct wpk_diag *diag)
+static wpk_err find_tensor(const struct wpk_provider *self, const struct wpk_argument *argument,
+                           int *out, struct wpk_diag *diag)
 {
     int id = wpk_program_find_tensor(self->program, argument->name);
     bool same = id >= 0;
@@ -35,7 +35,7 @@ static wpk_err find_tensor(const struct wpk_kernel_provider *self,
 }
 
 /* Memory for one input or output, zeroed: so its padding is.   shape  data->size is set */
-static wpk_err take_place(struct wpk_kernel_provider *self, struct wpk_provider_place *place,
+static wpk_err take_place(struct wpk_provider *self, struct wpk_provider_place *place,
                           struct wpk_tensor_data *data)
 {
     size_t element = wpk_dtype_size(place->type->dtype);
@@ -56,7 +56,7 @@ static bool is_as_declared(const struct wpk_tensor *tensor, const struct wpk_lay
     return same;
 }
 
-static wpk_err open_place(struct wpk_kernel_provider *self, const struct wpk_argument *argument,
+static wpk_err open_place(struct wpk_provider *self, const struct wpk_argument *argument,
                           bool fixed, struct wpk_provider_place *place,
                           struct wpk_tensor_data *data, struct wpk_diag *diag)
 {
@@ -84,7 +84,7 @@ static wpk_err open_place(struct wpk_kernel_provider *self, const struct wpk_arg
     return take_place(self, place, data);
 }
 
-static wpk_err open_places(struct wpk_kernel_provider *self, bool fixed, struct wpk_diag *diag)
+static wpk_err open_places(struct wpk_provider *self, bool fixed, struct wpk_diag *diag)
 {
     wpk_err err = WPK_OK;
 
@@ -114,10 +114,8 @@ static wpk_err open_places(struct wpk_kernel_provider *self, bool fixed, struct 
     return err;
 }
 
-static void kernel_close(struct wpk_provider *provider)
+void wpk_provider_close(struct wpk_provider *self)
 {
-    struct wpk_kernel_provider *self = wpk_kernel_provider_of(provider);
-
     if (self == NULL) {
         return;
     }
@@ -140,15 +138,17 @@ static void kernel_close(struct wpk_provider *provider)
     free(self);
 }
 
-static wpk_err open_kernel(const struct wpk_provider_class *kind,
-                           const struct wpk_provider_request *request, struct wpk_kernel **out,
-                           struct wpk_diag *diag)
+static wpk_err open_kernel(const char *name, const struct wpk_provider_request *request,
+                           struct wpk_kernel **out, struct wpk_diag *diag)
 {
-    if (kind == &wpk_provider_onednn) {
+    if (strcmp(name, WPK_PROVIDER_ONEDNN_NAME) == 0) {
         return wpk_provider_onednn_kernel(request, out, diag);
     }
-    if (wpk_gpu_vendor_is(kind->name)) {
-        return wpk_provider_gpu_kernel(kind->name, request, out, diag);
+    if (wpk_gpu_vendor_is(name)) {
+        return wpk_provider_gpu_kernel(name, request, out, diag);
+    }
+    if (strcmp(name, WPK_PROVIDER_KERNEL_NAME) != 0) {
+        return wpk_fail(diag, WPK_EUNSUPPORTED, "there is no provider %s", name);
     }
     if (request->artifact_path == NULL) {
         return wpk_fail(diag, WPK_ENOENT, "no shared object is given");
@@ -156,23 +156,22 @@ static wpk_err open_kernel(const struct wpk_provider_class *kind,
     return wpk_kernel_open(request->artifact_path, NULL, out, diag);
 }
 
-static wpk_err open_class(const struct wpk_provider_class *kind,
-                          const struct wpk_provider_request *request, struct wpk_provider **out,
-                          struct wpk_diag *diag)
+wpk_err wpk_provider_open(const char *name, const struct wpk_provider_request *request,
+                          struct wpk_provider **out, struct wpk_diag *diag)
 {
     const struct wpk_context_options options = {.threads = request->threads};
     bool fixed = strcmp(request->layouts, "fixed") == 0;
 
     WPK_ASSERT(request->threads >= 1);
-    struct wpk_kernel_provider *self = calloc(1, sizeof(*self));
+    struct wpk_provider *self = calloc(1, sizeof(*self));
     if (self == NULL) {
         return WPK_ENOMEM;
     }
-    self->base.kind = kind;
+    self->is_ours = strcmp(name, WPK_PROVIDER_KERNEL_NAME) == 0;
     self->program = request->program;
     self->memory = request->memory;
     self->excluded = request->excluded;
-    wpk_err err = open_kernel(kind, request, &self->kernel, diag);
+    wpk_err err = open_kernel(name, request, &self->kernel, diag);
     if (err == WPK_OK && self->kernel->gpu != NULL &&
         !(request->timed && self->kernel->manifest.needs.emulated)) {
         wpk_gpu_guard(self->kernel->gpu, 0);
@@ -183,47 +182,30 @@ static wpk_err open_class(const struct wpk_provider_class *kind,
         err = wpk_kernel_entry(self->kernel, &self->recipe);
     }
     if (err == WPK_OK) {
-        self->base.has_clock = self->kernel->gpu != NULL;
         err = wpk_context_new(&options, &self->context);
     }
     err = err == WPK_OK ? open_places(self, fixed, diag) : err;
     if (err != WPK_OK) {
-        kernel_close(&self->base);
+        wpk_provider_close(self);
         return err;
     }
-    *out = &self->base;
+    *out = self;
     return WPK_OK;
 }
 
-static wpk_err kernel_open(const struct wpk_provider_request *request, struct wpk_provider **out,
-                           struct wpk_diag *diag)
+bool wpk_provider_is_ours(const struct wpk_provider *self)
 {
-    return open_class(&wpk_provider_kernel, request, out, diag);
+    return self->is_ours;
 }
 
-static wpk_err onednn_open(const struct wpk_provider_request *request, struct wpk_provider **out,
-                           struct wpk_diag *diag)
+bool wpk_provider_has_clock(const struct wpk_provider *self)
 {
-    return open_class(&wpk_provider_onednn, request, out, diag);
+    return self->kernel->gpu != NULL;
 }
 
-static wpk_err cublaslt_open(const struct wpk_provider_request *request, struct wpk_provider **out,
-                             struct wpk_diag *diag)
+wpk_err wpk_provider_set(struct wpk_provider *self, int tensor, const void *dense,
+                         struct wpk_diag *diag)
 {
-    return open_class(&wpk_provider_cublaslt, request, out, diag);
-}
-
-static wpk_err cudnn_open(const struct wpk_provider_request *request, struct wpk_provider **out,
-                          struct wpk_diag *diag)
-{
-    return open_class(&wpk_provider_cudnn, request, out, diag);
-}
-
-static wpk_err kernel_set(struct wpk_provider *provider, int tensor, const void *dense,
-                          struct wpk_diag *diag)
-{
-    struct wpk_kernel_provider *self = wpk_kernel_provider_of(provider);
-
     for (size_t i = 0; i < self->input_count; i++) {
         struct wpk_provider_place *place = &self->inputs[i];
         if (place->tensor == tensor) {
@@ -250,7 +232,7 @@ static wpk_err kernel_set(struct wpk_provider *provider, int tensor, const void 
                     self->program->tensors[tensor].name);
 }
 
-static wpk_err move_place(struct wpk_kernel_provider *self, struct wpk_provider_place *place,
+static wpk_err move_place(struct wpk_provider *self, struct wpk_provider_place *place,
                           struct wpk_tensor_data *data)
 {
     self->memory->give(self->memory->user, place->physical);
@@ -258,7 +240,7 @@ static wpk_err move_place(struct wpk_kernel_provider *self, struct wpk_provider_
 }
 
 /* libwpk has all prepared constants in one block, whose end alone would be seen to be left. */
-static wpk_err copy_constants(struct wpk_kernel_provider *self)
+static wpk_err copy_constants(struct wpk_provider *self)
 {
     struct wpk_span constants[WPK_ABI_ARGUMENTS_MAX];
     void *at[WPK_ABI_ARGUMENTS_MAX];
@@ -281,9 +263,9 @@ static wpk_err copy_constants(struct wpk_kernel_provider *self)
     return WPK_OK;
 }
 
-static wpk_err kernel_move(struct wpk_provider *provider)
+wpk_err wpk_provider_move(struct wpk_provider *self)
 {
-    struct wpk_kernel_provider *self = wpk_kernel_provider_of(provider);
+    WPK_ASSERT(self->is_ours);
     bool copied = self->copy_count > 0;
     wpk_err err = self->kernel->gpu != NULL ? wpk_provider_gpu_move(self)
                   : !copied                 ? copy_constants(self)
@@ -299,10 +281,8 @@ static wpk_err kernel_move(struct wpk_provider *provider)
 }
 
 /* Packing writes elements and zeroes padding: an array of the byte is packed. */
-static void kernel_poison(struct wpk_provider *provider, unsigned char byte)
+void wpk_provider_poison(struct wpk_provider *self, unsigned char byte)
 {
-    struct wpk_kernel_provider *self = wpk_kernel_provider_of(provider);
-
     for (size_t i = 0; i < self->output_count; i++) {
         const struct wpk_provider_place *place = &self->outputs[i];
         size_t size =
@@ -315,18 +295,8 @@ static void kernel_poison(struct wpk_provider *provider, unsigned char byte)
     }
 }
 
-static wpk_err kernel_run(struct wpk_provider *provider)
+wpk_err wpk_provider_prepare(struct wpk_provider *self, struct wpk_diag *diag)
 {
-    struct wpk_kernel_provider *self = wpk_kernel_provider_of(provider);
-
-    self->has_run = true;
-    return wpk_kernel_run(self->kernel, self->context, self->input_data, self->input_count,
-                          self->output_data, self->output_count);
-}
-
-static wpk_err kernel_prepare(struct wpk_provider *provider, struct wpk_diag *diag)
-{
-    struct wpk_kernel_provider *self = wpk_kernel_provider_of(provider);
     struct wpk_tensor_data data[WPK_PROVIDER_ARGUMENTS_MAX];
 
     for (size_t i = 0; i < self->constant_count; i++) {
@@ -347,30 +317,28 @@ static wpk_err kernel_prepare(struct wpk_provider *provider, struct wpk_diag *di
     return err;
 }
 
-static bool kernel_throttled(struct wpk_provider *provider)
+bool wpk_provider_throttled(struct wpk_provider *self)
 {
-    return wpk_nvml_is_throttled(wpk_kernel_provider_of(provider)->kernel->manifest.needs.emulated);
+    return wpk_nvml_is_throttled(self->kernel->manifest.needs.emulated);
 }
 
-static const char *kernel_trouble(const struct wpk_provider *provider)
+const char *wpk_provider_trouble(const struct wpk_provider *self)
 {
-    return wpk_context_trouble(
-        ((const struct wpk_kernel_provider *)(const void *)provider)->context);
+    return wpk_context_trouble(self->context);
 }
 
 /* Streaming evicts what cannot be named here: scratch, code, and the page tables of the constants,
  * whose walks are up to 14 % of a call that reads 38 MB of them. It may leave some lines of the
  * constants behind, so they are flushed as well. */
-static wpk_err kernel_cool(struct wpk_provider *provider, enum wpk_conditions conditions)
+wpk_err wpk_provider_cool(struct wpk_provider *self, enum wpk_conditions conditions)
 {
-    struct wpk_kernel_provider *self = wpk_kernel_provider_of(provider);
     bool cold = conditions == WPK_CONDITIONS_COLD;
     struct wpk_span constants[WPK_ABI_ARGUMENTS_MAX];
     size_t count = wpk_kernel_constants(self->kernel, constants);
 
     WPK_ASSERT(conditions != WPK_CONDITIONS_WARM);
     if (self->kernel->gpu != NULL) {
-        wpk_err ran = self->has_run ? WPK_OK : kernel_run(provider);
+        wpk_err ran = self->has_run ? WPK_OK : wpk_provider_run(self);
         return ran == WPK_OK ? wpk_context_rotate(self->context, !cold) : ran;
     }
     wpk_err err = wpk_caches_stream();
@@ -390,11 +358,10 @@ static wpk_err kernel_cool(struct wpk_provider *provider, enum wpk_conditions co
     return err;
 }
 
-static uint64_t kernel_constants_bytes(const struct wpk_provider *provider)
+uint64_t wpk_provider_constants_bytes(const struct wpk_provider *self)
 {
     struct wpk_span constants[WPK_ABI_ARGUMENTS_MAX];
-    size_t count = wpk_kernel_constants(
-        ((const struct wpk_kernel_provider *)(const void *)provider)->kernel, constants);
+    size_t count = wpk_kernel_constants(self->kernel, constants);
     uint64_t bytes = 0;
 
     for (size_t i = 0; i < count; i++) {
@@ -403,9 +370,8 @@ static uint64_t kernel_constants_bytes(const struct wpk_provider *provider)
     return bytes;
 }
 
-static wpk_err kernel_check(struct wpk_provider *provider, struct wpk_diag *diag)
+wpk_err wpk_provider_check(struct wpk_provider *self, struct wpk_diag *diag)
 {
-    struct wpk_kernel_provider *self = wpk_kernel_provider_of(provider);
     wpk_err err = self->kernel->gpu != NULL ? wpk_provider_gpu_check(self, diag) : WPK_OK;
 
     if (err != WPK_OK) {
@@ -429,10 +395,8 @@ static wpk_err kernel_check(struct wpk_provider *provider, struct wpk_diag *diag
     return WPK_OK;
 }
 
-static wpk_err kernel_get(struct wpk_provider *provider, int tensor, void *dense)
+wpk_err wpk_provider_get(struct wpk_provider *self, int tensor, void *dense)
 {
-    struct wpk_kernel_provider *self = wpk_kernel_provider_of(provider);
-
     for (size_t i = 0; i < self->output_count; i++) {
         if (self->outputs[i].tensor == tensor) {
             wpk_tensor_unpack(self->outputs[i].type, self->outputs[i].physical, dense);
@@ -442,15 +406,13 @@ static wpk_err kernel_get(struct wpk_provider *provider, int tensor, void *dense
     return WPK_ENOENT;
 }
 
-static const char *kernel_detail(const struct wpk_provider *provider)
+const char *wpk_provider_detail(const struct wpk_provider *self)
 {
-    return ((const struct wpk_kernel_provider *)(const void *)provider)->detail;
+    return self->detail;
 }
 
-static struct wpk_launch_use kernel_launch(const struct wpk_provider *provider)
+struct wpk_launch_use wpk_provider_launch(const struct wpk_provider *self)
 {
-    const struct wpk_kernel_provider *self =
-        (const struct wpk_kernel_provider *)(const void *)provider;
     struct wpk_launch_use use = {0};
 
     if (self->kernel->gpu != NULL) {
@@ -459,37 +421,15 @@ static struct wpk_launch_use kernel_launch(const struct wpk_provider *provider)
     return use;
 }
 
-static int kernel_algorithm(const struct wpk_provider *provider)
+int wpk_provider_algorithm(const struct wpk_provider *self)
 {
-    const struct wpk_kernel_provider *self =
-        (const struct wpk_kernel_provider *)(const void *)provider;
     const struct wpk_gpu_primitive *primitive =
         self->kernel->gpu != NULL ? wpk_gpu_primitive(self->kernel->gpu) : NULL;
 
     return primitive != NULL ? primitive->recipe.algorithm : -1;
 }
 
-static const char *kernel_recipe(const struct wpk_provider *provider)
+const char *wpk_provider_recipe(const struct wpk_provider *self)
 {
-    const struct wpk_kernel_provider *self =
-        (const struct wpk_kernel_provider *)(const void *)provider;
-
     return self->recipe.size > 0 ? wpk_buf_text(&self->recipe) : NULL;
 }
-
-/* Functions that all classes have in common. */
-#define SLOTS                                                                                      \
-    .close = kernel_close, .set = kernel_set, .prepare = kernel_prepare, .poison = kernel_poison,  \
-    .run = kernel_run, .time = wpk_provider_gpu_time_runs, .throttled = kernel_throttled,          \
-    .trouble = kernel_trouble, .cool = kernel_cool, .constants_bytes = kernel_constants_bytes,     \
-    .launch = kernel_launch, .check = kernel_check, .get = kernel_get, .detail = kernel_detail,    \
-    .algorithm = kernel_algorithm, .recipe = kernel_recipe
-
-const struct wpk_provider_class wpk_provider_kernel = {
-    .name = WPK_PROVIDER_KERNEL_NAME, .open = kernel_open, .move = kernel_move, SLOTS};
-const struct wpk_provider_class wpk_provider_onednn = {
-    .name = WPK_PROVIDER_ONEDNN_NAME, .open = onednn_open, SLOTS};
-const struct wpk_provider_class wpk_provider_cublaslt = {
-    .name = WPK_CUBLASLT_NAME, .open = cublaslt_open, SLOTS};
-const struct wpk_provider_class wpk_provider_cudnn = {
-    .name = WPK_CUDNN_NAME, .open = cudnn_open, SLOTS};

@@ -7,10 +7,16 @@
 #define MODEL_NS_SHORT 20e3 /* of a run on the emulated GPU */
 #define MODEL_CALLS 3
 
-wpk_err wpk_provider_gpu_time_runs(struct wpk_provider *provider, int count, double *ns)
+wpk_err wpk_provider_run(struct wpk_provider *self)
 {
-    struct wpk_kernel_provider *self = wpk_kernel_provider_of(provider);
-    wpk_err err = self->has_run ? WPK_OK : provider->kind->run(provider);
+    self->has_run = true;
+    return wpk_kernel_run(self->kernel, self->context, self->input_data, self->input_count,
+                          self->output_data, self->output_count);
+}
+
+wpk_err wpk_provider_time(struct wpk_provider *self, int count, double *ns)
+{
+    wpk_err err = self->has_run ? WPK_OK : wpk_provider_run(self);
 
     if (err == WPK_OK && !self->kernel->manifest.needs.emulated) {
         return wpk_context_time(self->context, count, ns);
@@ -27,24 +33,24 @@ wpk_err wpk_provider_gpu_time_runs(struct wpk_provider *provider, int count, dou
     return err;
 }
 
-static struct wpk_gpu_primitive *find_primitive(const struct wpk_kernel_provider *self)
+static struct wpk_gpu_primitive *find_primitive(const struct wpk_provider *self)
 {
     return self->kernel->gpu != NULL ? wpk_gpu_primitive(self->kernel->gpu) : NULL;
 }
 
 static wpk_err time_primitive(void *user, int count, double *ns)
 {
-    struct wpk_kernel_provider *self = user;
+    struct wpk_provider *self = user;
     int algorithm = find_primitive(self)->recipe.algorithm;
 
     if (algorithm != self->model_algorithm) {
         self->model_ns = 0;
         self->model_algorithm = algorithm;
     }
-    return wpk_provider_gpu_time_runs(&self->base, count, ns);
+    return wpk_provider_time(self, count, ns);
 }
 
-wpk_err wpk_provider_gpu_prepare(struct wpk_kernel_provider *self, struct wpk_diag *diag)
+wpk_err wpk_provider_gpu_prepare(struct wpk_provider *self, struct wpk_diag *diag)
 {
     if (find_primitive(self) == NULL) {
         return WPK_OK;
@@ -64,7 +70,7 @@ wpk_err wpk_provider_gpu_prepare(struct wpk_kernel_provider *self, struct wpk_di
 }
 
 /* A new context takes memory anew. */
-wpk_err wpk_provider_gpu_move(struct wpk_kernel_provider *self)
+wpk_err wpk_provider_gpu_move(struct wpk_provider *self)
 {
     const struct wpk_context_options options = {.threads = 1};
     struct wpk_context *context = NULL;
@@ -80,7 +86,7 @@ wpk_err wpk_provider_gpu_move(struct wpk_kernel_provider *self)
     return err;
 }
 
-wpk_err wpk_provider_gpu_check(struct wpk_kernel_provider *self, struct wpk_diag *diag)
+wpk_err wpk_provider_gpu_check(struct wpk_provider *self, struct wpk_diag *diag)
 {
     void *in[WPK_PROVIDER_ARGUMENTS_MAX], *out[WPK_PROVIDER_ARGUMENTS_MAX];
 

@@ -39,9 +39,7 @@ static wpk_err make_recipe(const struct wpk_provider_request *request,
         return WPK_OK;
     }
     err = wpk_vendor_open(out, options, &vendor, diag);
-    if (err == WPK_OK) {
-        err = wpk_vendor_settle(vendor, out);
-    }
+    err = err == WPK_OK ? wpk_vendor_settle(vendor, out) : err;
     wpk_vendor_release(vendor);
     return err;
 }

@@ -139,7 +139,6 @@ static void compare(const char *what, const struct values *values)
 static void compute(const char *what, const struct wpk_program *program, const char *layouts,
                     int threads)
 {
-    const struct wpk_provider_class *kind = wpk_provider_find("onednn");
     struct wpk_provider *provider = NULL;
     struct wpk_diag diag = {0};
     struct values values = {0};
@@ -149,7 +148,7 @@ static void compute(const char *what, const struct wpk_program *program, const c
     compute_reference(program, &values);
     const struct wpk_provider_request request = {
         .program = program, .layouts = layouts, .threads = threads, .memory = &memory};
-    if (kind->open(&request, &provider, &diag) != WPK_OK) {
+    if (wpk_provider_open("onednn", &request, &provider, &diag) != WPK_OK) {
         fail_msg("%s: %s", what, diag.text);
     }
     uint64_t constants_bytes = 0;
@@ -160,22 +159,22 @@ static void compute(const char *what, const struct wpk_program *program, const c
                 (uint64_t)wpk_tensor_elements(tensor) * wpk_dtype_size(tensor->dtype);
         }
         if (values.dense[t] != NULL) {
-            assert_int_equal(kind->set(provider, t, values.dense[t], &diag), WPK_OK);
+            assert_int_equal(wpk_provider_set(provider, t, values.dense[t], &diag), WPK_OK);
         }
     }
-    assert_int_equal(kind->prepare(provider, &diag), WPK_OK);
-    assert_true(kind->constants_bytes(provider) >= constants_bytes);
-    assert_true(constants_bytes > 0 || kind->constants_bytes(provider) == 0);
-    assert_int_equal(kind->cool(provider, WPK_CONDITIONS_COLD_CONSTANTS), WPK_OK);
+    assert_int_equal(wpk_provider_prepare(provider, &diag), WPK_OK);
+    assert_true(wpk_provider_constants_bytes(provider) >= constants_bytes);
+    assert_true(constants_bytes > 0 || wpk_provider_constants_bytes(provider) == 0);
+    assert_int_equal(wpk_provider_cool(provider, WPK_CONDITIONS_COLD_CONSTANTS), WPK_OK);
     for (int round = 0; round < 2; round++) {
-        kind->poison(provider, 0xff);
-        assert_int_equal(kind->run(provider), WPK_OK);
-        assert_int_equal(kind->check(provider, &diag), WPK_OK);
-        assert_int_equal(kind->get(provider, values.output, values.got), WPK_OK);
+        wpk_provider_poison(provider, 0xff);
+        assert_int_equal(wpk_provider_run(provider), WPK_OK);
+        assert_int_equal(wpk_provider_check(provider, &diag), WPK_OK);
+        assert_int_equal(wpk_provider_get(provider, values.output, values.got), WPK_OK);
         compare(what, &values);
     }
-    assert_non_null(strstr(kind->detail(provider), "oneDNN 3"));
-    kind->close(provider);
+    assert_non_null(strstr(wpk_provider_detail(provider), "oneDNN 3"));
+    wpk_provider_close(provider);
     assert_int_equal(taken, 0);
     free_values(&values);
 }
@@ -313,7 +312,6 @@ static void open_entry(const struct wpk_program *program, const struct wpk_choic
 static void ships_what_it_times(void **state)
 {
     static struct wpk_program program;
-    const struct wpk_provider_class *kind = wpk_provider_find("onednn");
     int taken = 0;
     const struct wpk_provider_memory memory = {take, give, &taken};
 
@@ -330,10 +328,10 @@ static void ships_what_it_times(void **state)
                 .program = &program, .layouts = layouts[k], .threads = 1, .memory = &memory};
             struct wpk_provider *provider = NULL;
             struct wpk_choice_entry entry;
-            assert_int_equal(kind->open(&request, &provider, NULL), WPK_OK);
-            const char *recipe = kind->recipe(provider);
+            assert_int_equal(wpk_provider_open("onednn", &request, &provider, NULL), WPK_OK);
+            const char *recipe = wpk_provider_recipe(provider);
             assert_int_equal(wpk_choice_entry_decode(recipe, strlen(recipe), &entry, NULL), WPK_OK);
-            kind->close(provider);
+            wpk_provider_close(provider);
             open_entry(&program, &entry, NULL, WPK_OK, "");
             open_entry(&program, &entry, "/nowhere", WPK_EEXHAUSTED, "/nowhere");
             snprintf(entry.version, sizeof(entry.version), "3.1.999");
@@ -348,7 +346,6 @@ static void says_what_it_cannot_do(void **state)
 {
     static const struct wpk_given transposed = {"Y[i,j] = X[j,i]", {"X f32[8,8]", "Y f32[8,8]"}};
     static struct wpk_program program;
-    const struct wpk_provider_class *kind = wpk_provider_find("onednn");
     struct wpk_provider *provider = NULL;
     struct wpk_diag diag = {0};
     int taken = 0;
@@ -361,16 +358,18 @@ static void says_what_it_cannot_do(void **state)
 
     (void)state;
     wpk_given_parse_constants(&transposed, &program);
-    assert_int_equal(kind->open(&request, &provider, &diag), WPK_EUNSUPPORTED);
+    assert_int_equal(wpk_provider_open("onednn", &request, &provider, &diag), WPK_EUNSUPPORTED);
+    diag.text[0] = '\0';
+    assert_int_equal(wpk_provider_open("tpu", &request, &provider, &diag), WPK_EUNSUPPORTED);
+    assert_string_equal(diag.text, "there is no provider tpu");
     wpk_program_fini(&program);
     if (WPK_HAVE_ONEDNN) {
         wpk_given_parse_constants(&ops[0], &program);
         diag.text[0] = '\0';
-        assert_int_equal(kind->open(&request, &provider, &diag), WPK_ENOENT);
+        assert_int_equal(wpk_provider_open("onednn", &request, &provider, &diag), WPK_ENOENT);
         assert_true(diag.text[0] != '\0');
         wpk_program_fini(&program);
     }
-    assert_null(wpk_provider_find("tpu"));
 }
 
 int main(void)

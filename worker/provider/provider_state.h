@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of providers that run kernels through libwpk: provider_kernel.c has their slots, and
- * provider_kernel_gpu.c what is other on a GPU. */
+/* The inside of providers: provider_kernel.c has their functions, but provider_kernel_gpu.c how
+ * they run and what is other on a GPU. */
 #ifndef WPK_WORKER_PROVIDER_PROVIDER_STATE_H
 #define WPK_WORKER_PROVIDER_PROVIDER_STATE_H
 
@@ -23,8 +23,8 @@ struct wpk_provider_constant {
     void *dense; /* owned; until prepared */
 };
 
-struct wpk_kernel_provider {
-    struct wpk_provider base; /* first */
+struct wpk_provider {
+    bool is_ours;
     const struct wpk_program *program;
     const struct wpk_provider_memory *memory;
     struct wpk_kernel *kernel;
@@ -44,24 +44,17 @@ struct wpk_kernel_provider {
     struct wpk_buf recipe;
     bool has_run;
     const bool *excluded; /* of a vendor's algorithms: the request's */
-    int model_algorithm; /* of a vendor's primitive: that model_ns is of */
-    double model_ns;     /* of an emulated GPU's run, which takes as long each time; 0: not known */
+    int model_algorithm;  /* of a vendor's primitive: that model_ns is of */
+    double model_ns; /* of an emulated GPU's run, which takes as long each time; 0: not known */
 };
-
-static inline struct wpk_kernel_provider *wpk_kernel_provider_of(struct wpk_provider *provider)
-{
-    return (struct wpk_kernel_provider *)(void *)provider;
-}
 
 /* ---- of a kernel on a GPU */
 
 /* Choose the algorithm of a vendor's primitive.   errors  those of wpk_provider_gpu_choose */
-wpk_err wpk_provider_gpu_prepare(struct wpk_kernel_provider *self, struct wpk_diag *diag);
-/* The slot `time`. */
-wpk_err wpk_provider_gpu_time_runs(struct wpk_provider *provider, int count, double *ns);
+wpk_err wpk_provider_gpu_prepare(struct wpk_provider *self, struct wpk_diag *diag);
 /* Take device memory anew, at the next multiple of 16 bytes or back.   errors  WPK_ENOMEM */
-wpk_err wpk_provider_gpu_move(struct wpk_kernel_provider *self);
-/* The slot `check`, of device memory.   errors  those of wpk_kernel_gpu_check */
-wpk_err wpk_provider_gpu_check(struct wpk_kernel_provider *self, struct wpk_diag *diag);
+wpk_err wpk_provider_gpu_move(struct wpk_provider *self);
+/* `wpk_provider_check` of device memory.   errors  those of wpk_kernel_gpu_check */
+wpk_err wpk_provider_gpu_check(struct wpk_provider *self, struct wpk_diag *diag);
 
 #endif

@@ -51,7 +51,7 @@ static wpk_err open_contestant(const struct wpk_runner_op *op,
 {
     bool vendor = is_vendor(name);
     const struct wpk_subject_options subject_options = {
-        .provider = vendor ? name : wpk_provider_kernel.name,
+        .provider = vendor ? name : WPK_PROVIDER_KERNEL_NAME,
         .artifact = vendor ? "" : name,
         .layouts = request->layouts,
         .threads = request->policy.threads,

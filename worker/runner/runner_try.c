@@ -91,7 +91,7 @@ static wpk_err open_subject(struct attempt *a, const struct wpk_program *view,
 static wpk_err verify(struct attempt *a, struct wpk_subject *subject,
                       const struct wpk_answers *answers)
 {
-    bool ours = subject->provider->kind == &wpk_provider_kernel;
+    bool ours = wpk_provider_is_ours(subject->provider);
     if (answers->inputs.kind == WPK_INPUT_SPECIAL && !ours) {
         return WPK_OK; /* vendors' maxima drop NaN */
     }
@@ -150,7 +150,9 @@ static wpk_err verify_others(struct attempt *a, struct wpk_subject *subject)
                   ? verify_moved(a, subject, placements[moves++ % 2], k)
                   : verify_apart(a, NULL, &a->op->inputs[k], answers);
     }
-    int least = subject->provider->has_clock ? 1 : 2; /* a GPU's memory is guarded at both ends */
+    int least = wpk_provider_has_clock(subject->provider)
+                    ? 1
+                    : 2; /* a GPU's memory is guarded at both ends */
     while (err == WPK_OK && moves < least && wpk_subject_moves(subject)) {
         err = verify_moved(a, subject, placements[moves++], WPK_RUNNER_REALS);
     }
@@ -283,7 +285,7 @@ static wpk_err measure(struct attempt *a, struct wpk_subject *subject)
     if (a->request->policy.conditions != WPK_CONDITIONS_WARM) {
         err = wpk_subject_cool(subject, a->request->policy.conditions);
     }
-    if (err == WPK_OK && is_winner(a) && !subject->provider->has_clock) {
+    if (err == WPK_OK && is_winner(a) && !wpk_provider_has_clock(subject->provider)) {
         return wpk_counters_read(wpk_subject_run, subject, record->timing.repeat_count,
                                  &record->counters);
     }
@@ -323,10 +325,10 @@ static void open_anchor(struct attempt *a, const struct wpk_guard *guard)
 static wpk_err check_anchor(struct attempt *a)
 {
     struct wpk_diag diag = {0};
-    if (a->anchor.provider == NULL || !a->anchor.provider->has_clock) {
+    if (a->anchor.provider == NULL || !wpk_provider_has_clock(a->anchor.provider)) {
         return WPK_OK;
     }
-    wpk_err err = a->anchor.provider->kind->check(a->anchor.provider, &diag);
+    wpk_err err = wpk_provider_check(a->anchor.provider, &diag);
     if (err == WPK_ECORRUPT) {
         wpk_diag_set(&a->diag, "in the memory of its anchor: %s", diag.text);
     }
@@ -409,8 +411,7 @@ static wpk_err open_right(struct attempt *a, struct wpk_subject *subject)
             return WPK_ECORRUPT;
         }
         err = err == WPK_OK ? verify(a, subject, &a->op->answers[WPK_RUNNER_REALS]) : err;
-        int algorithm =
-            err == WPK_ECORRUPT ? subject->provider->kind->algorithm(subject->provider) : -1;
+        int algorithm = err == WPK_ECORRUPT ? wpk_provider_algorithm(subject->provider) : -1;
         if (algorithm < 0 || algorithm >= WPK_PROVIDER_EXCLUDED_MAX) {
             return err;
         }
@@ -433,12 +434,11 @@ static wpk_err attempt(struct attempt *a, struct wpk_channel *channel)
     err = err == WPK_OK ? open_right(a, &subject) : err;
     uint64_t before = wpk_clock_ns() - start;
     if (err == WPK_OK) {
-        const struct wpk_provider_class *kind = subject.provider->kind;
-        const char *recipe = kind->recipe(subject.provider);
-        a->record->detail = strdup(kind->detail(subject.provider));
+        const char *recipe = wpk_provider_recipe(subject.provider);
+        a->record->detail = strdup(wpk_provider_detail(subject.provider));
         a->record->recipe = recipe != NULL ? strdup(recipe) : NULL;
-        a->record->constants_bytes = kind->constants_bytes(subject.provider);
-        a->record->launch = kind->launch(subject.provider);
+        a->record->constants_bytes = wpk_provider_constants_bytes(subject.provider);
+        a->record->launch = wpk_provider_launch(subject.provider);
         open_anchor(a, &subject.guard);
         err = measure_quietly(a, &subject, channel);
         err = err == WPK_OK ? check_anchor(a) : err;

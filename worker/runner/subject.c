@@ -14,7 +14,7 @@ static wpk_err set_all(struct wpk_subject *subject, enum wpk_role role,
     wpk_err err = WPK_OK;
     for (int i = 0; i < subject->program->tensor_count && err == WPK_OK; i++) {
         if (subject->program->tensors[i].role == role) {
-            err = subject->provider->kind->set(subject->provider, i, inputs->dense[i], diag);
+            err = wpk_provider_set(subject->provider, i, inputs->dense[i], diag);
         }
     }
     return err;
@@ -24,10 +24,6 @@ wpk_err wpk_subject_open(struct wpk_subject *subject, const struct wpk_program *
                          const struct wpk_subject_options *options, const struct wpk_inputs *inputs,
                          struct wpk_diag *diag)
 {
-    const struct wpk_provider_class *kind = wpk_provider_find(options->provider);
-    if (kind == NULL) {
-        return wpk_fail(diag, WPK_EUNSUPPORTED, "there is no provider %s", options->provider);
-    }
     const struct wpk_program *view = options->view != NULL ? options->view : program;
     *subject =
         (struct wpk_subject){.program = program, .view = view, .output = wpk_program_output(view)};
@@ -43,11 +39,12 @@ wpk_err wpk_subject_open(struct wpk_subject *subject, const struct wpk_program *
         .timed = options->placement == WPK_GUARD_ALIGNED,
         .memory = &subject->guard.memory,
     };
-    wpk_err err =
-        subject->result == NULL ? WPK_ENOMEM : kind->open(&request, &subject->provider, diag);
+    wpk_err err = subject->result == NULL
+                      ? WPK_ENOMEM
+                      : wpk_provider_open(options->provider, &request, &subject->provider, diag);
     err = err == WPK_OK ? set_all(subject, WPK_ROLE_CONSTANT, inputs, diag) : err;
     err = err == WPK_OK ? set_all(subject, WPK_ROLE_INPUT, inputs, diag) : err;
-    err = err == WPK_OK ? subject->provider->kind->prepare(subject->provider, diag) : err;
+    err = err == WPK_OK ? wpk_provider_prepare(subject->provider, diag) : err;
     if (err != WPK_OK) {
         wpk_subject_close(subject);
     }
@@ -56,9 +53,7 @@ wpk_err wpk_subject_open(struct wpk_subject *subject, const struct wpk_program *
 
 void wpk_subject_close(struct wpk_subject *subject)
 {
-    if (subject->provider != NULL) {
-        subject->provider->kind->close(subject->provider);
-    }
+    wpk_provider_close(subject->provider);
     wpk_guard_fini(&subject->guard);
     free(subject->result);
     *subject = (struct wpk_subject){0};
@@ -66,7 +61,7 @@ void wpk_subject_close(struct wpk_subject *subject)
 
 bool wpk_subject_moves(const struct wpk_subject *subject)
 {
-    return subject->provider->kind->move != NULL;
+    return wpk_provider_is_ours(subject->provider);
 }
 
 wpk_err wpk_subject_move(struct wpk_subject *subject, enum wpk_guard_placement placement,
@@ -75,7 +70,7 @@ wpk_err wpk_subject_move(struct wpk_subject *subject, enum wpk_guard_placement p
     wpk_err err = WPK_OK;
     if (wpk_subject_moves(subject)) {
         subject->guard.placement = placement;
-        err = subject->provider->kind->move(subject->provider);
+        err = wpk_provider_move(subject->provider);
     }
     return err == WPK_OK ? set_all(subject, WPK_ROLE_INPUT, inputs, diag) : err;
 }
@@ -85,18 +80,18 @@ static wpk_err verify_draw(struct wpk_subject *subject, const struct wpk_answers
                            const struct wpk_verify_rule *rule, struct wpk_verify_errors *errors,
                            struct wpk_diag *diag)
 {
-    const struct wpk_provider_class *kind = subject->provider->kind;
     enum wpk_dtype dtype = subject->program->tensors[subject->output].dtype;
     /* All ones are a NaN in every floating type; an integer gets what sums rarely give. */
-    kind->poison(subject->provider, wpk_dtype_is_float(dtype) ? 0xFF : 0xA5);
-    wpk_err err = kind->run(subject->provider);
+    wpk_provider_poison(subject->provider, wpk_dtype_is_float(dtype) ? 0xFF : 0xA5);
+    wpk_err err = wpk_provider_run(subject->provider);
     if (err != WPK_OK) {
         wpk_subject_trouble(subject, diag);
         return err;
     }
-    err = kind->check(subject->provider, diag);
+    err = wpk_provider_check(subject->provider, diag);
     err = err == WPK_OK ? wpk_guard_check(&subject->guard, diag) : err;
-    err = err == WPK_OK ? kind->get(subject->provider, subject->output, subject->result) : err;
+    err =
+        err == WPK_OK ? wpk_provider_get(subject->provider, subject->output, subject->result) : err;
     if (err == WPK_OK) {
         wpk_verify_compare(subject->view, answers, draw, rule, subject->result, errors);
     }
@@ -105,7 +100,7 @@ static wpk_err verify_draw(struct wpk_subject *subject, const struct wpk_answers
 
 void wpk_subject_trouble(const struct wpk_subject *subject, struct wpk_diag *diag)
 {
-    const char *trouble = subject->provider->kind->trouble(subject->provider);
+    const char *trouble = wpk_provider_trouble(subject->provider);
     wpk_diag_set(diag, "the kernel returned an error%s%s", trouble[0] != '\0' ? ": " : "", trouble);
 }
 
@@ -136,13 +131,13 @@ wpk_err wpk_subject_verify(struct wpk_subject *subject, const struct wpk_answers
 wpk_err wpk_subject_run(void *user)
 {
     struct wpk_subject *subject = user;
-    return subject->provider->kind->run(subject->provider);
+    return wpk_provider_run(subject->provider);
 }
 
 wpk_err wpk_subject_cool(void *user, enum wpk_conditions conditions)
 {
     struct wpk_subject *subject = user;
-    return subject->provider->kind->cool(subject->provider, conditions);
+    return wpk_provider_cool(subject->provider, conditions);
 }
 
 /* How often the scheduler has taken a CPU away from the threads of this process, or throttled its
@@ -169,7 +164,7 @@ wpk_err wpk_subject_time(void *user, int count, uint64_t *ns)
 {
     struct wpk_subject *subject = user;
     double total = 0;
-    wpk_err err = subject->provider->kind->time(subject->provider, count, &total);
+    wpk_err err = wpk_provider_time(subject->provider, count, &total);
     *ns = (uint64_t)llround(total);
     return err;
 }
@@ -177,7 +172,7 @@ wpk_err wpk_subject_time(void *user, int count, uint64_t *ns)
 static bool is_throttled(void *user)
 {
     struct wpk_subject *subject = user;
-    return subject->provider->kind->throttled(subject->provider);
+    return wpk_provider_throttled(subject->provider);
 }
 
 static void pause_ns(void *user, uint64_t ns)
@@ -189,7 +184,7 @@ static void pause_ns(void *user, uint64_t ns)
 /* A device that has a clock of its own does not wait for the host's CPUs. */
 struct wpk_measure_subject wpk_subject_measured(struct wpk_subject *subject)
 {
-    bool has_clock = subject->provider->has_clock;
+    bool has_clock = wpk_provider_has_clock(subject->provider);
     return (struct wpk_measure_subject){.run = wpk_subject_run,
                                         .cool = wpk_subject_cool,
                                         .preemptions = has_clock ? NULL : count_preemptions,

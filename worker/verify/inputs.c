@@ -38,12 +38,8 @@ static double draw_integer(struct wpk_rng *rng, enum wpk_dtype dtype, enum wpk_d
     return (double)wpk_rng_between(rng, is_unsigned ? 0 : -SMALL_INTEGER, SMALL_INTEGER);
 }
 
-const char *wpk_input_kind_name(enum wpk_input_kind kind)
-{
-    static const char *const names[WPK_INPUT_KINDS] = {WPK_INPUT_LIST(WPK_LIST_TEXT)};
-    WPK_ASSERT(kind < WPK_INPUT_KINDS);
-    return names[kind];
-}
+static const char *const input_names[] = {WPK_INPUT_LIST(WPK_LIST_TEXT)};
+WPK_LIST_NAME(wpk_input_kind_name, enum wpk_input_kind, input_names)
 
 /* As many of one digit as of five: what a small one decides a large one hides. */
 static double draw_large(struct wpk_rng *rng, enum wpk_dtype dtype, double magnitude, bool positive)
