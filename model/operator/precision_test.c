@@ -163,16 +163,16 @@ static void test_weights(void **state)
 /* Weights of 4 bits are packed in blocks of 32 rows, whichever way they lie. */
 static void test_weights_of_4_bits(void **state)
 {
-    static const char packed[] = "Y[d0,j] = sum(b:2,h:16) X2[j,b] * (X[d0,b*32+2*h] * "
-                                 "f32(i32(X1[j,b,h]) % 16 - 8) + X[d0,b*32+2*h+1] * "
-                                 "f32(i32(X1[j,b,h]) / 16 - 8))";
+    static const char packed[] =
+        "Y[i,j] = sum(b:2) P[i,b,j] * X2[b,j] where P[i,b,j] = sum(t:16) (X[i,b,0,t] * "
+        "f32(i32(X1[j,b,t]) % 16 - 8) + X[i,b,1,t] * f32(i32(X1[j,b,t]) / 16 - 8))";
     static const struct {
         const char *op, *x, *w, *attributes, *product;
         int nodes;
     } cases[] = {
-        {"MatMul", "f32[2,64]", "f32[64,32]", "", packed, 1},
-        {"Gemm", "f32[2,64]", "f32[32,64]", "transB:i=1", packed, 1},
-        {"Gemm", "f32[2,64]", "f32[64,32]", "alpha:f=2", packed, 2},
+        {"MatMul", "f32[2,64]", "f32[64,32]", "", packed, 2},
+        {"Gemm", "f32[2,64]", "f32[32,64]", "transB:i=1", packed, 2},
+        {"Gemm", "f32[2,64]", "f32[64,32]", "alpha:f=2", packed, 3},
         {"MatMul", "f32[2,40]", "f32[40,32]", "", "Y[d0,d1] = sum(k:40) X[d0,k] * X1[k,d1]", 1},
     };
 
