@@ -4,7 +4,7 @@
 SETUP := deploy/setup.sh
 BIN := build/bin
 
-.PHONY: all help wheel setup setup-gpu setup-gpu-vendors packages image demo demo-gpu check test test-all test-image test-onnx soak bench bench-gpu bench-models bench-python bench-search bench-tune format clean
+.PHONY: all help wheel setup setup-gpu setup-gpu-vendors packages image demo demo-gpu check test test-all test-image test-packages test-onnx soak bench bench-gpu bench-models bench-python bench-search bench-tune bench-weights format clean
 
 # A changed meson.build configures anew, which nobody has to read unless it fails.
 all: build/build.ninja ## build; the programs are in build/bin/
@@ -69,6 +69,10 @@ wheel: all ## the Python packages, into build/wheel/
 	@$(SETUP) wheel
 	@python/make_wheel.sh build build/wheel
 
+test-packages: ## Debian packages, built twice, read by lintian and piuparts, as root (half an hour)
+	@$(SETUP) packages
+	@tests/packages.py build/packages
+
 test-onnx: all ## ONNX's node tests, each interpreted, then tuned: passed, refused, wrong (half an hour)
 	@$(SETUP) test
 	@.deps/test-venv/bin/python3 tests/onnx_nodes.py $(BIN)/wpkctl --tune
@@ -97,6 +101,12 @@ bench-python: all ## what a run costs from Python, beside ONNX Runtime's; import
 	@$(SETUP) test
 	@WPK_BIN=$(CURDIR)/$(BIN) WOODPECKER_LIBRARY=$(CURDIR)/build/runtime/libwpk.so.0 PYTHONPATH=python \
 	    .deps/test-venv/bin/python3 bench/python.py
+
+bench-weights: all ## one row by weights of 320 MB, beside the rate at which memory is read (minutes)
+	@$(SETUP) bench
+	@bench/setup.sh
+	@ninja -C build --quiet bench/bench-read-rate
+	@.deps/bench-venv/bin/python bench/weights.py $(KINDS)
 
 bench-search: all ## replay every strategy on the tables of bench/search/ (minutes)
 	@ninja -C build --quiet bench/bench-search

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One row by weights that come from memory: how fast they are read (`make bench-weights`).
+"""One row by weights that come from memory: how fast they are read, of `make bench-weights`.
 
     bench/weights.py [KIND...]          default: f32 bf16 i8 i4 i4-integers
 
@@ -15,7 +15,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 
 import numpy as np
 import onnx
@@ -50,10 +49,8 @@ def write_model(kind, path):
 
 
 def read_rate():
-    with tempfile.TemporaryDirectory() as folder:
-        program = folder + "/read_rate"
-        subprocess.run(["cc", "-O2", "-march=native", "-o", program, ROOT / "bench/read_rate.c"], check=True)
-        return float(subprocess.run([program, str(BYTES)], check=True, capture_output=True, text=True).stdout)
+    program = str(ROOT / "build/bench/bench-read-rate")
+    return float(subprocess.run([program, str(BYTES)], check=True, capture_output=True, text=True).stdout)
 
 
 def main():

@@ -29,7 +29,7 @@ case ${1:-} in
 # systemd brings systemd-analyze; installed, it neither starts anything nor becomes the init.
 test) packages="$packages clang clang-format git curl openssl python3-venv systemd zsh" ;;
 bench | wheel) packages="$packages python3-venv" ;;
-packages) packages="$packages debhelper git mmdebstrap" ;;
+packages) packages="$packages debhelper git lintian mmdebstrap piuparts" ;;
 esac
 
 . "$root/deploy/progress.sh"
