@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #define PASSES 9
@@ -56,6 +57,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "read_rate: memory ran out\n");
         return 1;
     }
+    (void)madvise(data, size, MADV_HUGEPAGE);
     memset(data, 1, size);
     for (size_t streams = 1; streams <= 4; streams *= 4) {
         double took[PASSES];
