@@ -19,7 +19,7 @@ passed = failed = 0
 
 
 def check(name, problem):
-    global passed, failed
+    global passed, failed  # pylint: disable=global-statement
     passed, failed = passed + (not problem), failed + bool(problem)
     print("%s %s%s" % ("FAIL" if problem else "ok", name, ": " + problem if problem else ""), flush=True)
 
@@ -47,8 +47,11 @@ def main():
     os.makedirs(folder, exist_ok=True)
     for path in glob.glob(folder + "/*.deb"):
         os.unlink(path)
-    check("packages are built", build(folder))
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="another folder ".replace(" ", "-")) as other:
+    problem = build(folder)
+    check("packages are built", problem)
+    if problem:
+        sys.exit("0 passed, 1 failed, 0 skipped")
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="another-folder-") as other:
         old = os.umask(0o077)
         check("packages are built again", build(other + "/out", TMPDIR=other, TZ="Asia/Kathmandu", LC_ALL="C",
                                                  DEB_BUILD_OPTIONS="parallel=1", HOME=other))
