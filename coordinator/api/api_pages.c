@@ -320,6 +320,45 @@ void wpk_api_page_compare(struct wpk_call *call)
     wpk_arena_fini(&arena);
 }
 
+/* Get the trial of an operator with this number of its ask; false after the page was answered. */
+static bool ask_trial(struct wpk_call *call, const char *id, const struct wpk_api_job *job, int op,
+                      const char *parameter, struct wpk_api_answer *out)
+{
+    char token[48];
+    uint64_t number;
+    if (!wpk_call_number(call, parameter, 0, 0, INT64_MAX, &number)) {
+        return false;
+    }
+    snprintf(token, sizeof token, "%d.%lld", op, (long long)number); /* where its page begins */
+    const struct wpk_http_parameter query[] = {
+        {"page_size", "1"}, {"op", job->ops[op].name}, {"page_token", token}};
+    return ask(call, wpk_api_list_trials, id, query, 3, out);
+}
+
+void wpk_api_page_trials(struct wpk_call *call)
+{
+    struct wpk_api_answer answers[2] = {{0}, {0}};
+    struct wpk_arena arena = {0};
+    struct wpk_api_job job = {0};
+    const char *id = wpk_call_get(call, "id");
+    bool ok = !is_cached(call) && ask_job(call, id, &arena, &job);
+    int op = ok ? find_op(&job, wpk_call_get(call, "op")) : -1;
+    if (ok && (op < 0 || op >= job.op_count)) {
+        show_problem(call, 404, "the job has no operator of this name");
+    } else if (ok && ask_trial(call, id, &job, op, "a", &answers[0]) &&
+               ask_trial(call, id, &job, op, "b", &answers[1])) {
+        const struct wpk_buf *const bodies[2] = {&answers[0].body, &answers[1].body};
+        if (wpk_page_trial_pair(&call->answer->body, id, job.ops[op].name, bodies) == WPK_OK) {
+            finish_data(call);
+        } else {
+            show_problem(call, 404, "the operator has no such trial");
+        }
+    }
+    wpk_api_answer_fini(&answers[0]);
+    wpk_api_answer_fini(&answers[1]);
+    wpk_arena_fini(&arena);
+}
+
 /* ---- kernels and the fleet */
 
 static wpk_err show_kernels(struct wpk_call *call, const struct wpk_buf *body, const char *next)

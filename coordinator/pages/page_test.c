@@ -147,6 +147,39 @@ static void test_hostile_names_are_text(void **state)
     }
 }
 
+#define TRIAL(index, candidate)                                                                    \
+    "{\"trials\":[{\"index\":" index                                                               \
+    ",\"provider\":\"c\",\"outcome\":\"ok\",\"candidate\":\"" candidate "\","                      \
+    "\"log\":\"\",\"time_ns\":{\"median\":10,\"min\":9,\"mad\":1}}]}"
+
+/* Genes that differ stand out; one that a trial lacks is empty there. */
+static void test_two_trials(void **state)
+{
+    (void)state;
+    struct wpk_buf left = {0}, right = {0}, out = {0};
+    const struct wpk_buf *const bodies[2] = {&left, &right};
+    wpk_buf_append_text(&left, TRIAL("3", "cpu-6 algorithm=direct Y.tile.i=8 by=<c>"));
+    wpk_buf_append_text(&right, TRIAL("9", "cpu-6 algorithm=direct Y.tile.i=16 Y.dot=k"));
+    assert_int_equal(wpk_page_trial_pair(&out, "j1", "<op>", bodies), WPK_OK);
+    static const char *const parts[] = {
+        "<td>algorithm</td><td>direct</td><td>direct</td>",
+        "<td>Y.tile.i</td><td><strong>8</strong></td><td><strong>16</strong></td>",
+        "<td>by</td><td><strong>&lt;c&gt;</strong></td><td><strong></strong></td>",
+        "<td>Y.dot</td><td><strong></strong></td><td><strong>k</strong></td>", "&lt;op&gt;"};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (strstr(wpk_buf_text(&out), parts[i]) == NULL) {
+            fail_msg("%s is not in %s", parts[i], wpk_buf_text(&out));
+        }
+    }
+    expect_text(&out);
+    wpk_buf_reset(&right);
+    wpk_buf_append_text(&right, "{\"trials\":[]}");
+    assert_int_equal(wpk_page_trial_pair(&out, "j1", "op", bodies), WPK_ENOENT);
+    wpk_buf_fini(&left);
+    wpk_buf_fini(&right);
+    wpk_buf_fini(&out);
+}
+
 static void test_a_report_needs_nothing_else(void **state)
 {
     (void)state;
@@ -220,6 +253,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hostile_names_are_text),
+        cmocka_unit_test(test_two_trials),
         cmocka_unit_test(test_a_report_needs_nothing_else),
         cmocka_unit_test(test_the_fleet_lists_what_is_wrong),
         cmocka_unit_test(test_a_large_fleet_is_a_short_page),

@@ -51,6 +51,12 @@ void wpk_page_job(struct wpk_buf *out, const struct wpk_page_job_view *view);
 void wpk_page_curve(struct wpk_buf *out, const struct wpk_page_job_view *view);
 void wpk_page_trials(struct wpk_buf *out, const struct wpk_page_job_view *view);
 
+/* Two trials of an operator side by side: their genes.
+ *   shape   answers: of GET .../trials, which begin with the trials
+ *   errors  WPK_ENOENT an answer has no trial; those of reading the answers */
+wpk_err wpk_page_trial_pair(struct wpk_buf *out, const char *job, const char *op,
+                            const struct wpk_buf *const answers[2]);
+
 void wpk_page_kernels(struct wpk_buf *out, const struct wpk_api_kernel *kernels, int count,
                       const char *next);
 

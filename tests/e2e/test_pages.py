@@ -49,7 +49,7 @@ def test_pages_of_a_job(box):
     job = done_job(box, service)
     second = done_job(box, service)
     paths = PAGES + ("/ui/job?id=" + job, "/ui/job?id=%s&op=small&axis=seconds" % job,
-                     "/ui/compare?a=%s&b=%s" % (job, second))
+                     "/ui/compare?a=%s&b=%s" % (job, second), "/ui/trials?id=%s&op=small&a=0&b=3" % job)
     for path in paths:
         check_page(path, *visit(service, path))
     page = visit(service, "/ui/job?id=" + job)[1]
@@ -61,6 +61,10 @@ def test_pages_of_a_job(box):
     check(visit(service, "/ui/job?id=j0000000000000000")[0] == 404, "no such job")
     check(visit(service, "/ui/job?id=%s&op=none" % job)[0] == 404, "no such operator")
     check(visit(service, "/ui/nonsense")[0] == 404, "no such page")
+    pair = visit(service, "/ui/trials?id=%s&op=small&a=0&b=3" % job)[1]
+    check("<td>0</td>" in pair.replace(' class="n"', "") and "<td>3</td>" in pair.replace(' class="n"', ""), "two trials", pair)
+    check(visit(service, "/ui/trials?id=%s&op=small&a=0&b=99" % job)[0] == 404, "no such trial")
+    check(visit(service, "/ui/trials?id=%s&op=small&a=x&b=0" % job)[0] in (400, 422), "no number")
     lookup = {"op": "Y[i] = X[i] + 1", "tensors": {"X": "f32[5]", "Y": "f32[5]"}, "device": HOSTILE, "calls": 3,
               "time_ns": 7000}
     service.ask("POST", "/v1/kernels:lookup", lookup)
