@@ -53,7 +53,7 @@ static const struct route {
     {"POST", "/v1/jobs/*:cancel", WPK_ROLE_SUBMIT, LOOP, SMALL_BODY, wpk_api_cancel_job, ""},
     {"POST", "/v1/jobs/*:pause", WPK_ROLE_SUBMIT, LOOP, SMALL_BODY, wpk_api_pause_job, ""},
     {"POST", "/v1/jobs/*:resume", WPK_ROLE_SUBMIT, LOOP, SMALL_BODY, wpk_api_resume_job, ""},
-    {"GET", "/v1/jobs/*/trials", WPK_ROLE_READ, STORE, 0, wpk_api_list_trials, PAGE "op "},
+    {"GET", "/v1/jobs/*/trials", WPK_ROLE_READ, STORE, 0, wpk_api_list_trials, PAGE "op outcome "},
 
     {"GET", "/v1/workers", WPK_ROLE_READ, LOOP, 0, wpk_api_list_workers, PAGE},
     {"POST", "/v1/workers:drain", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_drain_worker, ""},
@@ -81,7 +81,7 @@ static const struct route {
     {"GET", "/", 0, INDEX, 0, wpk_api_page_home, ""},
     {"GET", "/ui", 0, INDEX, 0, wpk_api_page_home, ""},
     {"GET", "/ui/", WPK_ROLE_READ, STORE, 0, wpk_api_page_jobs, "page_token state "},
-    {"GET", "/ui/job", WPK_ROLE_READ, STORE, 0, wpk_api_page_job, "id op page_token axis "},
+    {"GET", "/ui/job", WPK_ROLE_READ, STORE, 0, wpk_api_page_job, "id op page_token axis outcome "},
     {"GET", "/ui/report", WPK_ROLE_READ, STORE, 0, wpk_api_page_report, "id op "},
     {"GET", "/ui/compare", WPK_ROLE_READ, STORE, 0, wpk_api_page_compare, "a b "},
     {"GET", "/ui/trials", WPK_ROLE_READ, STORE, 0, wpk_api_page_trials, "id op a b "},

@@ -364,8 +364,8 @@ void wpk_api_list_trials(struct wpk_call *call)
         char token[48] = "";
         struct wpk_json_writer *w = wpk_json_writer_new_object();
         wpk_json_begin_array(w, "trials");
-        if (wpk_history_list_trials(call->api->store, number, op, names, count, page_size, &place,
-                                    w)) {
+        if (wpk_history_list_trials(call->api->store, number, op, names, count,
+                                    wpk_call_get(call, "outcome"), page_size, &place, w)) {
             snprintf(token, sizeof token, "%u.%lld", place.position, (long long)place.index);
         }
         wpk_json_end(w);

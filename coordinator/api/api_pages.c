@@ -260,7 +260,7 @@ static void show_job(struct wpk_call *call, bool is_report)
     struct wpk_arena arena = {0};
     struct wpk_api_job job = {0};
     const char *id = wpk_call_get(call, "id");
-    const char *token = wpk_call_get(call, "page_token");
+    const char *token = wpk_call_get(call, "page_token"), *outcome = wpk_call_get(call, "outcome");
     struct wpk_page_curve *curve = WPK_DEMAND(calloc(1, sizeof *curve));
     bool ok = ask_job(call, id, &arena, &job);
     int op = ok ? find_op(&job, wpk_call_get(call, "op")) : 0;
@@ -269,10 +269,12 @@ static void show_job(struct wpk_call *call, bool is_report)
         ok = false;
     }
     if (ok && op < job.op_count) {
-        const struct wpk_http_parameter query[] = {
-            {"page_size", ROWS}, {"op", job.ops[op].name}, {"page_token", token}};
+        const struct wpk_http_parameter query[] = {{"page_size", ROWS},
+                                                   {"op", job.ops[op].name},
+                                                   {"outcome", outcome},
+                                                   {"page_token", token}};
         ok = is_report ||
-             ask(call, wpk_api_list_trials, id, query, token[0] != '\0' ? 3 : 2, &trials);
+             ask(call, wpk_api_list_trials, id, query, token[0] != '\0' ? 4 : 3, &trials);
         read_curve(call, id, op, &arena, curve);
     }
     if (ok) {
@@ -280,6 +282,7 @@ static void show_job(struct wpk_call *call, bool is_report)
             .job = &job,
             .op = op,
             .curve = curve,
+            .outcome = outcome,
             .by_seconds = strcmp(wpk_call_get(call, "axis"), "seconds") == 0,
             .trials = trials.status == 200 ? &trials.body : NULL,
             .is_report = is_report};

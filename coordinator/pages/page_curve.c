@@ -77,12 +77,18 @@ static void put_chart(struct wpk_buf *out, const struct wpk_page_job_view *view)
     free(series);
 }
 
-static void put_axis_link(struct wpk_buf *out, const struct wpk_page_job_view *view)
+void wpk_page_op_link(struct wpk_buf *out, const struct wpk_page_job_view *view)
 {
-    wpk_markup_raw(out, "<p>Marks are the best of each stretch of trials. <a href=\"job?id=");
+    wpk_markup_raw(out, "job?id=");
     wpk_markup_url(out, view->job->id);
     wpk_markup_raw(out, "&amp;op=");
     wpk_markup_url(out, view->job->ops[view->op].name);
+}
+
+static void put_axis_link(struct wpk_buf *out, const struct wpk_page_job_view *view)
+{
+    wpk_markup_raw(out, "<p>Marks are the best of each stretch of trials. <a href=\"");
+    wpk_page_op_link(out, view);
     wpk_markup_raw(out, view->by_seconds ? "\">By trials</a></p>\n"
                                          : "&amp;axis=seconds\">By seconds</a></p>\n");
 }
@@ -118,12 +124,21 @@ static void put_best(struct wpk_buf *out, const struct wpk_page_curve *curve)
     }
 }
 
-static void put_outcomes(struct wpk_buf *out, const struct wpk_page_curve *curve)
+static void put_outcomes(struct wpk_buf *out, const struct wpk_page_job_view *view)
 {
+    const struct wpk_page_curve *curve = view->curve;
     wpk_page_begin_table(out, "outcomes", "How trials ended", "Outcome|#Trials|The last one's log");
     for (int i = 0; i < curve->outcome_count; i++) {
         wpk_markup_raw(out, "<tr>");
-        wpk_markup(out, "<td>%s</td>", curve->outcomes[i].outcome);
+        if (view->is_report) {
+            wpk_markup(out, "<td>%s</td>", curve->outcomes[i].outcome);
+        } else {
+            wpk_markup_raw(out, "<td><a href=\"");
+            wpk_page_op_link(out, view);
+            wpk_markup_raw(out, "&amp;outcome=");
+            wpk_markup_url(out, curve->outcomes[i].outcome);
+            wpk_markup(out, "#trials\">%s</a></td>", curve->outcomes[i].outcome);
+        }
         wpk_page_cell_count(out, (int64_t)curve->outcomes[i].count);
         wpk_page_cell(out, curve->outcomes[i].log);
         wpk_markup_raw(out, "</tr>\n");
@@ -145,5 +160,5 @@ void wpk_page_curve(struct wpk_buf *out, const struct wpk_page_job_view *view)
         }
         put_best(out, view->curve);
     }
-    put_outcomes(out, view->curve);
+    put_outcomes(out, view);
 }

@@ -110,8 +110,11 @@ static void show_job(const char *name, bool is_report, struct wpk_buf *out)
         &trials, "{\"trials\":[{\"index\":3,\"provider\":\"<script>\",\"outcome\":\"ok\","
                  "\"candidate\":\"<img src=x>\",\"log\":\"</td><script>\\nmore\",\"time_ns\":"
                  "{\"median\":10,\"min\":9,\"mad\":1}}],\"next_page_token\":\"0.\\\"4\"}");
-    const struct wpk_page_job_view view = {
-        .job = &job, .curve = curve, .trials = &trials, .is_report = is_report};
+    const struct wpk_page_job_view view = {.job = &job,
+                                           .curve = curve,
+                                           .trials = &trials,
+                                           .outcome = is_report ? "" : name,
+                                           .is_report = is_report};
     wpk_page_job(out, &view);
     wpk_buf_fini(&trials);
     free(curve);

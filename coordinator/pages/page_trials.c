@@ -69,6 +69,11 @@ void wpk_page_trials(struct wpk_buf *out, const struct wpk_page_job_view *view)
         return;
     }
     wpk_markup_raw(out, "<h2>Trials</h2>\n");
+    if (view->outcome[0] != '\0') {
+        wpk_markup(out, "<p>Those that ended with %s; <a href=\"", view->outcome);
+        wpk_page_op_link(out, view);
+        wpk_markup_raw(out, "#trials\">all</a>.</p>\n");
+    }
     wpk_page_begin_table(out, "trials", "In the order in which they were asked for",
                          "#Ask|Provider|Outcome|#Time|Candidate|Log");
     wpk_json_enter_array(r, "trials");
@@ -77,10 +82,11 @@ void wpk_page_trials(struct wpk_buf *out, const struct wpk_page_job_view *view)
     }
     wpk_json_leave(r);
     wpk_page_end_table(out);
-    wpk_markup_raw(&path, "job?id=");
-    wpk_markup_url(&path, view->job->id);
-    wpk_markup_raw(&path, "&amp;op=");
-    wpk_markup_url(&path, view->job->ops[view->op].name);
+    wpk_page_op_link(&path, view);
+    if (view->outcome[0] != '\0') {
+        wpk_markup_raw(&path, "&amp;outcome=");
+        wpk_markup_url(&path, view->outcome);
+    }
     wpk_markup_raw(&path, "&amp;page_token=");
     wpk_page_next(out, wpk_buf_text(&path), view->is_report ? "" : text_of(r, "next_page_token"));
     wpk_buf_fini(&path);

@@ -41,6 +41,7 @@ struct wpk_page_job_view {
     const struct wpk_api_job *job;
     int op;                             /* the operator that is shown in full */
     const struct wpk_page_curve *curve; /* of that */
+    const char *outcome;                /* of the trials that are listed; "": all */
     bool by_seconds;                    /* the chart's axis; else by asks */
     const struct wpk_buf *trials;       /* the answer of GET .../trials; NULL: none */
     bool is_report;
@@ -50,6 +51,8 @@ void wpk_page_job(struct wpk_buf *out, const struct wpk_page_job_view *view);
 /* The parts of a job's page that are about one operator. */
 void wpk_page_curve(struct wpk_buf *out, const struct wpk_page_job_view *view);
 void wpk_page_trials(struct wpk_buf *out, const struct wpk_page_job_view *view);
+/* Append the URL of the page with this operator. */
+void wpk_page_op_link(struct wpk_buf *out, const struct wpk_page_job_view *view);
 
 /* Two trials of an operator side by side: their genes.
  *   shape   answers: of GET .../trials, which begin with the trials

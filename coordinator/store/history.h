@@ -230,15 +230,17 @@ typedef void (*wpk_history_admin_state_fn)(void *user, const char *worker,
 void wpk_history_admin_states(struct wpk_store *store, wpk_history_admin_state_fn fn, void *user);
 
 /* Write a page of a job's trials as JSON objects into the current array of `w`: vendors first, then
- * asks. `names` [op_count] are the operators' names; `op` is one operator, or -1 for all. The page
- * begins at *place, which becomes that of the next page; false when there are no more. */
+ * asks; or those asks alone that ended with `outcome`, of which a page may have few: "" for all.
+ * `names` [op_count] are the operators' names; `op` is one operator, or -1 for all. The page begins
+ * at *place, which becomes that of the next page; false when there are no more. */
 struct wpk_history_place {
     uint32_t position; /* of the operator */
     int64_t index;     /* of the ask; below 0: of the vendors */
 };
 bool wpk_history_list_trials(struct wpk_store *store, uint64_t job_number, int op,
-                             const char *const *names, uint32_t op_count, int page_size,
-                             struct wpk_history_place *place, struct wpk_json_writer *w);
+                             const char *const *names, uint32_t op_count, const char *outcome,
+                             int page_size, struct wpk_history_place *place,
+                             struct wpk_json_writer *w);
 
 /* The data of a kernel that a choice (schema/choice.h) needs beyond the kernel's row. */
 

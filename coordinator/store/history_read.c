@@ -310,9 +310,14 @@ static int write_others(struct wpk_store *store, uint64_t search_id, const char 
     return count;
 }
 
-static int write_asks(struct wpk_store *store, uint64_t search_id, const char *op, int64_t first,
-                      int max, struct wpk_json_writer *w)
+#define SCANNED_MAX 20000 /* asks that a page of those with one outcome looks at */
+
+/* Write asks from *index on, which becomes that of the next page.   returns  how many were written;
+ * `max` also where more asks are to be looked at */
+static int write_asks(struct wpk_store *store, uint64_t search_id, const char *op,
+                      const char *outcome, int max, int64_t *index, struct wpk_json_writer *w)
 {
+    int64_t end = outcome[0] != '\0' ? *index + SCANNED_MAX : INT64_MAX, last = 0;
     int count = 0;
     struct wpk_rows *rows = wpk_store_query(
         store,
@@ -321,20 +326,30 @@ static int write_asks(struct wpk_store *store, uint64_t search_id, const char *o
                         " t.recorded_at, a.number, a.ended, t.unseen, t.launch FROM ask a JOIN "
                         "search s ON s.id = a.search_id"
                         " JOIN trial t ON t.id = a.trial_id" SUMMARY_JOIN(
-                            "s.anchor") " WHERE a.search_id = ? AND a.number "
-                                        ">= ? ORDER BY a.number LIMIT ?",
-        "iii", (int64_t)search_id, first, (int64_t)max);
+                            "s.anchor") " WHERE a.search_id = ?1 AND a.number BETWEEN ?2 AND ?3"
+                                        " AND (?4 = '' OR t.outcome = ?4)"
+                                        " ORDER BY a.number LIMIT ?5",
+        "iiiti", (int64_t)search_id, *index, end, outcome, (int64_t)max);
     while (wpk_rows_next(rows)) {
         const wpk_work_id work = {search_id, WPK_WORK_TRIAL, (uint32_t)wpk_rows_int(rows, 18)};
         write_trial(w, op, work, rows);
+        *index = wpk_rows_int(rows, 18) + 1;
         count++;
+    }
+    if (count < max && end < INT64_MAX) {
+        *index = end + 1;
+        wpk_rows_take(wpk_store_query(store, "SELECT max(number) FROM ask WHERE search_id = ?", "i",
+                                      (int64_t)search_id),
+                      "i", &last);
+        count = last > end ? max : count;
     }
     return count;
 }
 
 bool wpk_history_list_trials(struct wpk_store *store, uint64_t job_number, int op,
-                             const char *const *names, uint32_t op_count, int page_size,
-                             struct wpk_history_place *place, struct wpk_json_writer *w)
+                             const char *const *names, uint32_t op_count, const char *outcome,
+                             int page_size, struct wpk_history_place *place,
+                             struct wpk_json_writer *w)
 {
     int room = page_size;
     for (; place->position < op_count; place->position++, place->index = -1) {
@@ -344,15 +359,13 @@ bool wpk_history_list_trials(struct wpk_store *store, uint64_t job_number, int o
         uint64_t search_id = wpk_history_search_of(store, job_number, place->position);
         const char *name = names[place->position];
         if (place->index < 0) {
-            room -= write_others(store, search_id, name, w);
+            room -= outcome[0] == '\0' ? write_others(store, search_id, name, w) : 0;
             place->index = 0;
         }
         if (room <= 0) {
             return true;
         }
-        int count = write_asks(store, search_id, name, place->index, room, w);
-        place->index += count;
-        room -= count;
+        room -= write_asks(store, search_id, name, outcome, room, &place->index, w);
         if (room <= 0) {
             return true;
         }

@@ -513,11 +513,8 @@ static void jobs_are_listed(void **state)
     assert_int_equal(list_jobs(f, INT64_MAX, "paused", 3, &last), 0);
 }
 
-/* Pages of a job's trials: its vendor, all candidates of its plain kernel, then its asks. */
-static void all_trials_are_listed(void **state)
+static void add_job(struct fixture *f)
 {
-    struct fixture *f = *state;
-    const char *const names[] = {"a"};
     wpk_store_run(f->store,
                   "INSERT INTO job (number, id, name, owner, priority, state, reason,"
                   " document, created_at, started_at, finished_at, kind, device, threads, labels,"
@@ -531,6 +528,45 @@ static void all_trials_are_listed(void **state)
                   " op, flops, bytes, pins, binding, epoch) VALUES (1, 0, ?, 'searching', '', 0,"
                   " 'a', 1, 'fixed', 'standard', 'warm', 'f', 'f', 'o', 1, 1, '', '', 1)",
                   "i", (int64_t)f->search.id);
+}
+
+/* A page of those with one outcome looks at so many asks at most, and the next one goes on. */
+static void trials_with_an_outcome_are_found(void **state)
+{
+    struct fixture *f = *state;
+    const char *const names[] = {"a"};
+    const char *const outcomes[] = {"ok", "crash"};
+    struct wpk_history_place place = {.index = 1};
+    add_job(f);
+    put(f, WPK_WORK_TRIAL, timed(800, false, HASH)); /* ask 0 */
+    wpk_store_run(
+        f->store,
+        "INSERT INTO ask SELECT search_id, 30000, trial_id, ended, known, epoch FROM ask WHERE"
+        " search_id = ? AND number = 0",
+        "i", (int64_t)f->search.id);
+    for (int page = 0; page < 4; page++) { /* asks 1 to 20001, the rest; of another outcome */
+        struct wpk_json_writer *w = wpk_json_writer_new_object();
+        struct wpk_buf text = {0};
+        place.index = page == 2 ? 1 : place.index;
+        place.position = page == 2 ? 0 : place.position;
+        wpk_json_begin_array(w, "trials");
+        bool more =
+            wpk_history_list_trials(f->store, 1, 0, names, 1, outcomes[page / 2], 5, &place, w);
+        wpk_json_end(w);
+        assert_int_equal(wpk_json_print(w, false, &text), WPK_OK);
+        assert_int_equal(strstr(wpk_buf_text(&text), "\"index\":30000") != NULL, page == 1);
+        assert_int_equal(more, page % 2 == 0);
+        wpk_json_writer_free(w);
+        wpk_buf_fini(&text);
+    }
+}
+
+/* Pages of a job's trials: its vendor, all candidates of its plain kernel, then its asks. */
+static void all_trials_are_listed(void **state)
+{
+    struct fixture *f = *state;
+    const char *const names[] = {"a"};
+    add_job(f);
     put(f, WPK_WORK_VENDOR, timed(700, false, ""));
     put_of(f, WPK_WORK_PLAIN, 1, (struct wpk_record){.outcome = WPK_OUTCOME_WRONG_RESULT});
     put_of(f, WPK_WORK_PLAIN, 2, timed(900, false, HASH));
@@ -540,7 +576,7 @@ static void all_trials_are_listed(void **state)
         struct wpk_json_writer *w = wpk_json_writer_new_object();
         struct wpk_buf text = {0};
         wpk_json_begin_array(w, "trials");
-        bool more = wpk_history_list_trials(f->store, 1, -1, names, 1, size, &place, w);
+        bool more = wpk_history_list_trials(f->store, 1, -1, names, 1, "", size, &place, w);
         wpk_json_end(w);
         assert_int_equal(wpk_json_print(w, false, &text), WPK_OK);
         int found = 0;
@@ -578,6 +614,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_revoked_vendor_has_failed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_an_anchor_is_none, set_up, tear_down),
         cmocka_unit_test_setup_teardown(why_all_failed_is_known, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(trials_with_an_outcome_are_found, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_measurement_has_its_samples, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_plain_kernel_keeps_its_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_rejected_plain_kernel_is_not_tried_again, set_up,

@@ -64,6 +64,12 @@ def test_pages_of_a_job(box):
     pair = visit(service, "/ui/trials?id=%s&op=small&a=0&b=3" % job)[1]
     check("<td>0</td>" in pair.replace(' class="n"', "") and "<td>3</td>" in pair.replace(' class="n"', ""), "two trials", pair)
     check(visit(service, "/ui/trials?id=%s&op=small&a=0&b=99" % job)[0] == 404, "no such trial")
+    every = service.ask("GET", "/v1/jobs/%s/trials?op=small" % job)[1]["trials"]
+    fine = service.ask("GET", "/v1/jobs/%s/trials?op=small&outcome=ok" % job)[1]
+    check([t["index"] for t in fine["trials"]] == [t["index"] for t in every if t["index"] >= 0 and t["outcome"] == "ok"]
+          and fine["next_page_token"] == "", "the asks with an outcome", fine, every)
+    check(service.ask("GET", "/v1/jobs/%s/trials?outcome=none" % job)[1]["trials"] == [], "no such outcome")
+    check("Those that ended with ok" in visit(service, "/ui/job?id=%s&outcome=ok" % job)[1], "a list of one outcome")
     check(visit(service, "/ui/trials?id=%s&op=small&a=x&b=0" % job)[0] in (400, 422), "no number")
     lookup = {"op": "Y[i] = X[i] + 1", "tensors": {"X": "f32[5]", "Y": "f32[5]"}, "device": HOSTILE, "calls": 3,
               "time_ns": 7000}
