@@ -70,6 +70,9 @@ enum wpk_label { WPK_LABEL_LIST(WPK_LABEL_ENUM) WPK_LABEL_COUNT };
     X(ARTIFACTS_CORRUPT, "wpk_artifacts_corrupt_total", NONE,                                      \
       "Artifacts whose bytes were not those of their name: refused, never served")                 \
     X(RELOADS, "wpk_config_reloads_total", RESULT, "Reloads of the configuration")                 \
+    X(LOG_BYTES, "wpk_log_bytes_total", NONE, "Changes appended to PostgreSQL's log")              \
+    X(LOG_RECOVERIES, "wpk_log_recoveries_total", NONE,                                            \
+      "Connections to PostgreSQL's log made anew after one failed")                                \
     X(LOG_SUPPRESSED, "wpk_log_lines_suppressed_total", NONE, "Repeated warnings left unsaid")
 
 #define WPK_COUNTER_ENUM(name, ...) WPK_COUNTER_##name,
@@ -96,6 +99,7 @@ enum wpk_counter { WPK_COUNTER_LIST(WPK_COUNTER_ENUM) WPK_COUNTER_COUNT };
     X(STORE_STALLED, "wpk_store_stalled_seconds", NONE,                                            \
       "How long the store has not answered; nothing is recorded meanwhile")                        \
     X(DRAINING, "wpk_draining", NONE, "1: about to end, nothing is leased")                        \
+    X(LOG_ENTRY, "wpk_log_entry", NONE, "Number of the last entry of PostgreSQL's log here")       \
     X(STORE_BYTES, "wpk_store_bytes", NONE, "The database, its log too")                           \
     X(STORE_FREE_BYTES, "wpk_store_free_bytes", NONE, "Room left where the data directory lies")   \
     X(ARTIFACT_BYTES, "wpk_artifact_bytes", NONE, "Artifacts kept")                                \

@@ -44,6 +44,11 @@ static wpk_err take_workers(void *out, const char *value, struct wpk_diag *diag)
             WPK_ARGS_TEXT("data", "DIR",                                                           \
                           "history and artifacts; default $XDG_DATA_HOME/woodpecker",              \
                           &(c)->data_dir),                                                         \
+            WPK_ARGS_TEXT("log", "URI",                                                            \
+                          "postgres://...: keep all changes there, too, for a wpkd elsewhere",     \
+                          &(c)->log),                                                              \
+            WPK_ARGS_FLAG("standby", "follow the log, and serve when its holder is gone",          \
+                          &(c)->standby),                                                          \
             WPK_ARGS_CALL("http", "ADDRESS",                                                       \
                           "where clients ask: unix:PATH, 127.0.0.1:PORT or [::1]:PORT; default "   \
                           "unix:DIR/wpkd.sock",                                                    \
@@ -139,6 +144,9 @@ wpk_err wpk_config_parse(int argc, char **argv, const struct wpk_config_environm
         err = wpk_fail(diag, WPK_EINVAL, "%s is not an option; see wpkd --help", args.operands[0]);
     }
     out->help = err == WPK_OK && args.help;
+    if (err == WPK_OK && out->standby && (out->log == NULL)) {
+        err = wpk_fail(diag, WPK_EINVAL, "--standby needs --log, which it follows");
+    }
     return err == WPK_OK ? fill_defaults(out, environment, diag) : err;
 }
 
@@ -162,6 +170,9 @@ const char *wpk_config_fixed_change(const struct wpk_config *now, const struct w
 {
     if (!same_text(now->data_dir, next->data_dir)) {
         return "data";
+    }
+    if (!same_text(now->log, next->log) || now->standby != next->standby) {
+        return "log";
     }
     if (!same_listeners(now->http, now->http_count, next->http, next->http_count)) {
         return "http.listen";
@@ -222,6 +233,8 @@ wpk_err wpk_config_keep_fixed(const struct wpk_config *now, struct wpk_config *n
 {
     wpk_err err = WPK_OK;
     next->data_dir = copy_text(&next->arena, now->data_dir, &err);
+    next->log = copy_text(&next->arena, now->log, &err);
+    next->standby = now->standby;
     next->http_connections_max = now->http_connections_max;
     next->worker_connections_max = now->worker_connections_max;
     next->store_pages_max = now->store_pages_max;

@@ -45,6 +45,8 @@ struct wpk_config {
     struct wpk_arena arena;
     const char *file; /* NULL: none was named */
     const char *data_dir;
+    const char *log; /* URI of PostgreSQL that keeps the history's log; NULL: there is none */
+    bool standby;    /* wait until the log's holder is gone */
     struct wpk_config_listener http[WPK_CONFIG_LISTENERS_MAX];
     uint32_t http_count;
     struct wpk_config_listener workers[WPK_CONFIG_LISTENERS_MAX];

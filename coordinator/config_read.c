@@ -225,8 +225,15 @@ static const struct wpk_field log_fields[] = {
     {WPK_FIELD_END},
 };
 
+static const struct wpk_field history_log_fields[] = {
+    {TEXT("uri", config, log)},
+    {WPK_FIELD(BOOL, "standby", config, standby, WPK_DEFAULT)},
+    {WPK_FIELD_END},
+};
+
 static const struct wpk_field config_fields[] = {
     {TEXT("data", config, data_dir)},
+    {WPK_FIELD_PART("history_log", history_log_fields, WPK_DEFAULT)},
     {WPK_FIELD_PART("http", http_fields, WPK_DEFAULT)},
     {WPK_FIELD_PART("workers", workers_fields, WPK_DEFAULT)},
     {WPK_FIELD_WHOLE("peers", NULL, get_peers)},

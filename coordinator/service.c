@@ -81,13 +81,15 @@ static bool take_requests(struct wpk_service *service)
     return !more;
 }
 
-/* With a store that is out of order wpkd stays, for those who read, unless it was told to end. */
+/* With a store that is out of order wpkd stays, for those who read, unless it was told to end; or
+ * if another wpkd has the log now, or its own store and the log differ. */
 static void commit(struct wpk_service *service)
 {
     struct wpk_diag diag = {0};
     wpk_err err = wpk_executor_commit(service->executor, &diag);
     service->commits = wpk_executor_commits(service->executor);
-    if (err != WPK_OK && service->err == WPK_OK && service->config->exit_on_failure) {
+    bool is_over = err == WPK_ECLOSED || err == WPK_EMISMATCH || service->config->exit_on_failure;
+    if (err != WPK_OK && service->err == WPK_OK && is_over) {
         service->err = err;
         service->diag = diag;
         wpk_loop_stop(service->loop);

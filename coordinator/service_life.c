@@ -257,6 +257,9 @@ wpk_err wpk_service_run(const struct wpk_service_options *options, struct wpk_di
             *diag = service.diag;
         }
     }
+    if (err == WPK_ECLOSED && service.draining) {
+        err = WPK_OK; /* told to end while it stood by */
+    }
     wpk_notify_send(&service.notify, "STOPPING=1");
     wpk_service_close(&service);
     wpk_notify_close(&service.notify);

@@ -7,6 +7,7 @@
 #include "coordinator/service.h"
 #include "coordinator/store/history.h"
 #include "coordinator/store/history_admin.h"
+#include "coordinator/store/keeper.h"
 #include "coordinator/store/store.h"
 
 #include <stdio.h>
@@ -81,6 +82,9 @@ static void note_worker(void *user, const struct wpk_net_address *address,
 static void note_restoring(void *user)
 {
     const struct wpk_service *service = user;
+    if (wpk_store_beat(service->store, NULL) != WPK_OK) {
+        wpk_log(WPK_LOG_WARN, "not_seen", "%s", "reason=\"PostgreSQL cannot be asked\"");
+    }
     wpk_notify_send(&service->notify, "EXTEND_TIMEOUT_USEC=%d\nSTATUS=reading the jobs", EXTEND_US);
 }
 
@@ -114,12 +118,22 @@ static wpk_err replace_lost_key(struct wpk_service *service, struct wpk_diag *di
     return err;
 }
 
+/* Open the signing key and the database, once its log is ours if it has one. */
+static wpk_err open_database(struct wpk_service *service, struct wpk_diag *diag)
+{
+    const struct wpk_config *config = service->config;
+    wpk_err err = wpk_sign_open(config->data_dir, !config->standby, &service->sign, diag);
+    if (err == WPK_OK) {
+        err = config->log != NULL
+                  ? wpk_standby_run(service, diag)
+                  : wpk_store_open(config->data_dir, wpk_clock_system(), &service->store, diag);
+    }
+    return err;
+}
+
 static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
 {
-    wpk_err err =
-        wpk_store_open(service->config->data_dir, wpk_clock_system(), &service->store, diag);
-    err =
-        err == WPK_OK ? wpk_sign_open(service->config->data_dir, true, &service->sign, diag) : err;
+    wpk_err err = open_database(service, diag);
     err = err == WPK_OK ? replace_lost_key(service, diag) : err;
     if (err == WPK_OK && service->config->store_pages_max > 0) {
         wpk_store_limit_pages(service->store, service->config->store_pages_max);
@@ -343,6 +357,7 @@ void wpk_service_close(struct wpk_service *service)
     wpk_net_server_close(service->net);
     wpk_api_front_free(service->front);
     wpk_index_free(service->index);
+    wpk_keeper_close(service->keeper);
     wpk_store_close(service->store);
     wpk_sign_close(service->sign);
     wpk_auth_free(service->auth);

@@ -20,6 +20,7 @@ struct wpk_service {
     int lock_fd;
     struct wpk_loop *loop;
     struct wpk_store *store;
+    struct wpk_keeper *keeper; /* NULL: the history has no log */
     struct wpk_sign *sign;
     struct wpk_index *index;
     struct wpk_api_front *front;
@@ -61,6 +62,10 @@ void wpk_service_forget_owners(struct wpk_service *service, const struct wpk_con
 
 /* Set the gauges. It looks at every job, search and worker: call it once a second at most. */
 void wpk_service_measure(struct wpk_service *service);
+
+/* Follow the log until it is claimed; service->store is open then. In standby.c.
+ *   errors  WPK_ECLOSED  a signal has come, and service->draining is set; those of keeper.h */
+wpk_err wpk_standby_run(struct wpk_service *service, struct wpk_diag *diag);
 
 /* Take lock, store and sockets. Errors are those of wpk_service_run(). */
 wpk_err wpk_service_open(struct wpk_service *service, struct wpk_diag *diag);

@@ -23,7 +23,7 @@ deps=$root/.deps
 requirements=$root/deploy/requirements.txt
 
 packages="gcc g++ make binutils meson ninja-build pkg-config python3
-    libuv1-dev libnng-dev libsqlite3-dev libcjson-dev libsodium-dev libxxhash-dev libmicrohttpd-dev
+    libuv1-dev libnng-dev libsqlite3-dev libpq-dev libcjson-dev libsodium-dev libxxhash-dev libmicrohttpd-dev
     libcurl4-openssl-dev libcmocka-dev"
 case ${1:-} in
 # systemd brings systemd-analyze; installed, it neither starts anything nor becomes the init.

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The history of one wpkd: version 12. coordinator/store/store.c is the only writer.
+-- The history of one wpkd: version 15. coordinator/store/store.c is the only writer.
 --
 --   owner ─< job ─< job_op >─ search >─ problem ─< trial ─< measurement
 --     └─< token                 └──< ask >──────────┘
@@ -17,7 +17,11 @@ CREATE TABLE installation (
     id         INTEGER PRIMARY KEY CHECK (id = 1),
     epoch      INTEGER NOT NULL,        -- of the wpkd that has the store open, or had it last
     created_at INTEGER NOT NULL,
-    artifact_bytes INTEGER NOT NULL     -- sum of artifact.size
+    artifact_bytes INTEGER NOT NULL,    -- sum of artifact.size
+    -- The last entry of the log that keeps all changes elsewhere (coordinator/store/keeper.h).
+    log_id     INTEGER NOT NULL DEFAULT 0, -- of the log, random; 0: there is none
+    log_number INTEGER NOT NULL DEFAULT 0,
+    log_tag    INTEGER NOT NULL DEFAULT 0  -- random: two entries of one number differ in it
 );
 
 -- Within a problem times can be compared and results shared: the history's key.

@@ -38,6 +38,14 @@ static wpk_err copy_database(const char *from, const char *to, struct wpk_diag *
     if (err == WPK_OK) {
         err = wpk_store_back_up(store, path, diag);
         wpk_store_close(store);
+        store = NULL;
+    }
+    /* It is no part of a log: restored, it begins one, or has none. */
+    err = err == WPK_OK ? wpk_store_attach(path, wpk_clock_system(), false, &store, diag) : err;
+    if (err == WPK_OK) {
+        err = wpk_store_execute(
+            store, "UPDATE installation SET log_id = 0, log_number = 0, log_tag = 0", diag);
+        wpk_store_close(store);
     }
     return err;
 }

@@ -185,6 +185,9 @@ static void take_done(struct wpk_executor *p)
         release(p, batch, failed.err, &failed.diag);
         if (failed.err != WPK_OK && wpk_executor_may_write(p)) {
             degrade(p, &failed);
+        } else if (failed.err != WPK_OK) {
+            p->err = failed.err; /* the reason may be another one by now */
+            p->diag = failed.diag;
         }
     }
     wpk_metric_set(WPK_GAUGE_BATCHES_PENDING, 0, p->pending_count);

@@ -147,6 +147,7 @@ static void write_group(struct wpk_writer *writer, const struct queue *group,
     uint64_t began_ns = wpk_clock_now_ns(writer->options.clock);
     uint64_t results = 0;
     if (!perform_group(group, writer->options.store, &verdict->search)) {
+        verdict->err = wpk_store_beat(writer->options.store, &verdict->diag);
         return; /* output alone, which waited for those before */
     }
     verdict->err = wpk_store_commit(writer->options.store, &verdict->diag);
@@ -193,8 +194,13 @@ static bool is_probe_due(const struct wpk_writer *writer)
 static void probe(struct wpk_writer *writer)
 {
     pthread_mutex_unlock(&writer->lock);
-    wpk_err err = wpk_store_probe(writer->options.store, NULL);
+    struct wpk_diag diag = {0};
+    wpk_err err = wpk_store_probe(writer->options.store, &diag);
     pthread_mutex_lock(&writer->lock);
+    if (err == WPK_ECLOSED || err == WPK_EMISMATCH) { /* batches from now on say so */
+        writer->err = err;
+        writer->diag = diag;
+    }
     writer->healed = err == WPK_OK;
     writer->probe_ns = now_ns(writer) + WPK_WRITER_PROBE_MS * WPK_NS_PER_MS;
     atomic_fetch_add(&writer->turns, 1);

@@ -31,6 +31,7 @@ struct wpk_store {
     int64_t epoch;
     bool reader;
     bool in_batch;
+    const struct wpk_store_journal *journal; /* NULL: there is none */
     uint32_t log_pages; /* after the last commit, if somebody else sees to them */
     wpk_err err;        /* the batch's first failure */
     struct wpk_diag diag;
@@ -303,6 +304,8 @@ void wpk_store_begin(struct wpk_store *store)
     store->in_batch = true;
     if (sqlite3_exec(store->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK) {
         fail(store, "begin");
+    } else if (store->journal != NULL) {
+        store->journal->begin(store->journal->user);
     }
 }
 
@@ -311,6 +314,9 @@ wpk_err wpk_store_commit(struct wpk_store *store, struct wpk_diag *diag)
     WPK_ASSERT(store->in_batch);
     for (int i = 0; i < store->statement_count; i++) {
         WPK_ASSERT(!store->statements[i].open);
+    }
+    if (store->journal != NULL) {
+        store->journal->commit(store->journal->user);
     }
     if (store->err == WPK_OK && sqlite3_exec(store->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK) {
         fail(store, "commit");
@@ -371,11 +377,30 @@ bool wpk_store_undo(struct wpk_store *store, wpk_err *err, struct wpk_diag *diag
 
 wpk_err wpk_store_probe(struct wpk_store *store, struct wpk_diag *diag)
 {
-    wpk_err err = wpk_store_execute(store,
-                                    "BEGIN IMMEDIATE; CREATE TABLE IF NOT EXISTS probe (bytes);"
-                                    "INSERT INTO probe VALUES (zeroblob(262144)); COMMIT",
-                                    diag);
+    wpk_err err =
+        store->journal != NULL ? store->journal->recover(store->journal->user, diag) : WPK_OK;
+    if (err == WPK_OK) {
+        err = wpk_store_execute(store,
+                                "BEGIN IMMEDIATE; CREATE TABLE IF NOT EXISTS probe (bytes);"
+                                "INSERT INTO probe VALUES (zeroblob(262144)); COMMIT",
+                                diag);
+    }
     return err == WPK_OK ? wpk_store_execute(store, "DROP TABLE probe", diag) : err;
+}
+
+wpk_err wpk_store_beat(struct wpk_store *store, struct wpk_diag *diag)
+{
+    return store->journal != NULL ? store->journal->beat(store->journal->user, diag) : WPK_OK;
+}
+
+void wpk_store_set_journal(struct wpk_store *store, const struct wpk_store_journal *journal)
+{
+    store->journal = journal;
+}
+
+struct sqlite3 *wpk_store_database(struct wpk_store *store)
+{
+    return store->db;
 }
 
 wpk_err wpk_store_status(const struct wpk_store *store)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The database under the history: transactions and statements. schema/schema.sql explains the
- * tables; history*.c reads and writes them. Only store.c and checkpoint.c know SQLite.
+ * tables; history*.c reads and writes them. Only store.c, store_changes.c and checkpoint.c know
+ * SQLite.
  *
  *                    open
  *                      │
@@ -15,16 +16,17 @@
 #ifndef WPK_COORDINATOR_STORE_STORE_H
 #define WPK_COORDINATOR_STORE_STORE_H
 
+#include "common/buf.h"
 #include "common/clock.h"
-#include "common/err.h"
 
 #include <stdint.h>
 
+struct sqlite3;
 struct wpk_checkpoint;
 struct wpk_rows;
 struct wpk_store;
 
-#define WPK_STORE_VERSION 14   /* of schema.sql */
+#define WPK_STORE_VERSION 15   /* of schema.sql and log.sql */
 #define WPK_STORE_HASH_SIZE 16 /* bytes of trial.candidate_hash */
 
 /* Open or create history.db in `directory`, which must exist.
@@ -45,6 +47,44 @@ wpk_err wpk_store_open(const char *directory, const struct wpk_clock *clock, str
 wpk_err wpk_store_open_reader(const char *directory, const struct wpk_clock *clock,
                               struct wpk_store **out, struct wpk_diag *diag);
 void wpk_store_close(struct wpk_store *store);
+
+/* A journal keeps the changes of all commits elsewhere (keeper.h). */
+struct wpk_store_journal {
+    void (*begin)(void *user); /* a batch has begun */
+    /* The batch is to be committed, if it has not failed: make its changes durable, or fail it.
+     * SQLite's commit is not synced: after a power cut the journal alone may have the changes. */
+    void (*commit)(void *user);
+    /* Settle what a commit that failed has left in doubt.
+     *   errors  WPK_EMISMATCH, WPK_ECLOSED  the process has to end */
+    wpk_err (*recover)(void *user, struct wpk_diag *diag);
+    wpk_err (*beat)(void *user, struct wpk_diag *diag); /* the writer is at work */
+    void *user;
+};
+
+/* As wpk_store_open(), for a database that has a journal: commits are not synced, and the epoch
+ * stays. An older database that had none is taken as well. */
+wpk_err wpk_store_open_copy(const char *directory, const struct wpk_clock *clock,
+                            struct wpk_store **out, struct wpk_diag *diag);
+/* `journal` is borrowed; NULL: none from now on. */
+void wpk_store_set_journal(struct wpk_store *store, const struct wpk_store_journal *journal);
+wpk_err wpk_store_beat(struct wpk_store *store, struct wpk_diag *diag);
+struct sqlite3 *wpk_store_database(struct wpk_store *store); /* for store_changes.c */
+
+/* The changes of batches, by SQLite's session extension. */
+struct sqlite3_session;
+
+/*   errors  WPK_EUNSUPPORTED  this SQLite cannot record changes */
+wpk_err wpk_changes_check(struct wpk_diag *diag);
+/* Record from now on, in a batch; a failure becomes the batch's. The caller takes the changes. */
+void wpk_changes_begin(struct wpk_store *store, struct sqlite3_session **out);
+bool wpk_changes_any(struct sqlite3_session *session);
+/* Append the changes to `out`, unless it is NULL, and end recording. */
+void wpk_changes_take(struct wpk_store *store, struct sqlite3_session **session,
+                      struct wpk_buf *out);
+/* Apply changes in a batch of their own.
+ *   errors  WPK_ECORRUPT  they do not follow from what the database has; those of a commit */
+wpk_err wpk_changes_apply(struct wpk_store *store, const void *changes, size_t size,
+                          struct wpk_diag *diag);
 
 /* The store's epoch, which grows by one with each open. */
 int64_t wpk_store_epoch(const struct wpk_store *store);

@@ -43,7 +43,21 @@ static wpk_err check_version(const char *path, int64_t version, struct wpk_diag 
                     WPK_STORE_VERSION);
 }
 
-static wpk_err prepare_database(struct wpk_store *store, const char *path, struct wpk_diag *diag)
+/* A change that the log does not get would be missing in all other copies. */
+static wpk_err check_alone(struct wpk_store *store, const char *path, struct wpk_diag *diag)
+{
+    int64_t log = 0;
+    wpk_err err = wpk_store_read_int(store, "SELECT log_id FROM installation", &log, diag);
+    return err != WPK_OK || log == 0
+               ? err
+               : wpk_fail(diag, WPK_EMISMATCH,
+                          "%s has a log in PostgreSQL: only wpkd --log URI changes it; a backup "
+                          "of it has none",
+                          path);
+}
+
+static wpk_err prepare_database(struct wpk_store *store, const char *path, bool copy,
+                                struct wpk_diag *diag)
 {
     int64_t version = 0;
     wpk_err err = wpk_store_read_int(store, "PRAGMA user_version", &version, diag);
@@ -67,6 +81,11 @@ static wpk_err prepare_database(struct wpk_store *store, const char *path, struc
     if (err == WPK_OK) {
         err = version == 0 ? create_tables(store, diag) : check_version(path, version, diag);
     }
+    if (err == WPK_OK && copy) {
+        return wpk_store_execute(store, "DROP TABLE IF EXISTS probe; PRAGMA synchronous = NORMAL",
+                                 diag);
+    }
+    err = err == WPK_OK ? check_alone(store, path, diag) : err;
     if (err == WPK_OK) {
         err = wpk_store_execute(
             store, "DROP TABLE IF EXISTS probe; UPDATE installation SET epoch = epoch + 1", diag);
@@ -86,9 +105,12 @@ static wpk_err prepare_reader(struct wpk_store *store, const char *path, struct 
     return err == WPK_OK ? wpk_store_read_epoch(store, diag) : err;
 }
 
-static wpk_err open_database(const char *directory, const struct wpk_clock *clock, bool reader,
+enum use { WRITER, COPY, READER };
+
+static wpk_err open_database(const char *directory, const struct wpk_clock *clock, enum use use,
                              struct wpk_store **out, struct wpk_diag *diag)
 {
+    bool reader = use == READER;
     struct wpk_store *store = NULL;
     struct wpk_buf path = {0};
     wpk_buf_printf(&path, "%s/history.db", directory);
@@ -100,7 +122,7 @@ static wpk_err open_database(const char *directory, const struct wpk_clock *cloc
     err = err == WPK_OK ? wpk_store_attach(path.data, clock, reader, &store, diag) : err;
     if (err == WPK_OK) {
         err = reader ? prepare_reader(store, path.data, diag)
-                     : prepare_database(store, path.data, diag);
+                     : prepare_database(store, path.data, use == COPY, diag);
     }
     wpk_buf_fini(&path);
     if (err != WPK_OK) {
@@ -114,13 +136,19 @@ static wpk_err open_database(const char *directory, const struct wpk_clock *cloc
 wpk_err wpk_store_open(const char *directory, const struct wpk_clock *clock, struct wpk_store **out,
                        struct wpk_diag *diag)
 {
-    return open_database(directory, clock, false, out, diag);
+    return open_database(directory, clock, WRITER, out, diag);
+}
+
+wpk_err wpk_store_open_copy(const char *directory, const struct wpk_clock *clock,
+                            struct wpk_store **out, struct wpk_diag *diag)
+{
+    return open_database(directory, clock, COPY, out, diag);
 }
 
 wpk_err wpk_store_open_reader(const char *directory, const struct wpk_clock *clock,
                               struct wpk_store **out, struct wpk_diag *diag)
 {
-    return open_database(directory, clock, true, out, diag);
+    return open_database(directory, clock, READER, out, diag);
 }
 
 static wpk_err fail(const char *path, struct wpk_diag *diag)
