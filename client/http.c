@@ -18,7 +18,9 @@
 
 struct wpk_http {
     CURL *curl;                    /* owned; kept, so that connections are reused */
-    char base[WPK_HTTP_URL_MAX];   /* without the last '/' */
+    char urls[WPK_HTTP_URL_MAX];   /* all servers */
+    const char *next;              /* those after the one of now */
+    char base[WPK_HTTP_URL_MAX];   /* of the one of now, without the last '/' */
     char socket[WPK_HTTP_URL_MAX]; /* "" for TCP */
     char *token;                   /* owned; NULL: none */
     char *ca;                      /* owned; NULL: the system's */
@@ -37,14 +39,15 @@ static bool copy_text(const char *from, char **to)
     return *to != NULL || from == NULL || from[0] == '\0';
 }
 
-static wpk_err check(const struct wpk_http_client_options *options, struct wpk_diag *diag)
+static wpk_err check(const struct wpk_http_client_options *options, const char *url,
+                     struct wpk_diag *diag)
 {
-    const char *url = options->url;
     bool local = starts_with(url, "unix:");
     bool plain = starts_with(url, "http://");
     if (!local && !plain && !starts_with(url, "https://")) {
         wpk_diag_set(diag, "'%s' is not unix:PATH, http://HOST:PORT or https://HOST:PORT", url);
-    } else if (strlen(url) >= WPK_HTTP_URL_MAX || (local && url[strlen("unix:")] == '\0')) {
+    } else if (strlen(options->url) >= WPK_HTTP_URL_MAX ||
+               (local && url[strlen("unix:")] == '\0')) {
         wpk_diag_set(diag, "the URL of wpkd is empty or too long; --server names it");
     } else if (plain && options->token != NULL && options->token[0] != '\0' && !options->insecure &&
                !wpk_address_url_is_loopback(url)) {
@@ -56,17 +59,35 @@ static wpk_err check(const struct wpk_http_client_options *options, struct wpk_d
     return WPK_EINVAL;
 }
 
+/* Go on to the next server, after the last to the first. */
+static void turn(struct wpk_http *http)
+{
+    char url[WPK_HTTP_URL_MAX];
+    http->next = *http->next != '\0' ? http->next : http->urls;
+    bool local = wpk_address_take(&http->next, url, sizeof url) && starts_with(url, "unix:");
+    http->is_own = local || wpk_address_url_is_loopback(url);
+    snprintf(http->base, sizeof(http->base), "%s", local ? "http://localhost" : url);
+    snprintf(http->socket, sizeof(http->socket), "%s", local ? url + strlen("unix:") : "");
+    while (http->base[strlen(http->base) - 1] == '/') {
+        http->base[strlen(http->base) - 1] = '\0';
+    }
+}
+
 wpk_err wpk_http_open(const struct wpk_http_client_options *options, struct wpk_http **out,
                       struct wpk_diag *diag)
 {
-    const char *url = options->url;
-    WPK_ASSERT(url != NULL);
+    char url[WPK_HTTP_URL_MAX];
+    WPK_ASSERT(options->url != NULL);
     WPK_ASSERT(out != NULL);
-    wpk_err err = check(options, diag);
+    wpk_err err;
+    const char *rest = options->url;
+    do {
+        (void)wpk_address_take(&rest, url, sizeof url);
+        err = check(options, url, diag);
+    } while (err == WPK_OK && *rest != '\0');
     if (err != WPK_OK) {
         return err;
     }
-    bool local = starts_with(url, "unix:");
     struct wpk_http *http = calloc(1, sizeof(*http));
     if (http == NULL) {
         return WPK_ENOMEM;
@@ -77,14 +98,9 @@ wpk_err wpk_http_open(const struct wpk_http_client_options *options, struct wpk_
         wpk_http_close(http);
         return WPK_ENOMEM;
     }
-    http->is_own = local || wpk_address_url_is_loopback(url);
-    snprintf(http->base, sizeof(http->base), "%s", local ? "http://localhost" : url);
-    if (local) {
-        snprintf(http->socket, sizeof(http->socket), "%s", url + strlen("unix:"));
-    }
-    while (http->base[strlen(http->base) - 1] == '/') {
-        http->base[strlen(http->base) - 1] = '\0';
-    }
+    snprintf(http->urls, sizeof(http->urls), "%s", options->url);
+    http->next = http->urls;
+    turn(http);
     *out = http;
     return WPK_OK;
 }
@@ -273,8 +289,8 @@ static void describe(const struct wpk_http *http, CURLcode code, const char *why
                                                                        : curl_easy_strerror(code));
 }
 
-wpk_err wpk_http_send(struct wpk_http *http, const struct wpk_http_client_request *request,
-                      struct wpk_http_reply *reply, struct wpk_diag *diag)
+static wpk_err send_once(struct wpk_http *http, const struct wpk_http_client_request *request,
+                         struct wpk_http_reply *reply, struct wpk_diag *diag)
 {
     char url[4 * WPK_HTTP_URL_MAX];
     char why[CURL_ERROR_SIZE] = "";
@@ -314,6 +330,25 @@ wpk_err wpk_http_send(struct wpk_http *http, const struct wpk_http_client_reques
     }
     curl_slist_free_all(headers);
     return err;
+}
+
+wpk_err wpk_http_send(struct wpk_http *http, const struct wpk_http_client_request *request,
+                      struct wpk_http_reply *reply, struct wpk_diag *diag)
+{
+    const char *first = http->next;
+    bool repeats =
+        request->idempotency_key != NULL || (request->body == NULL && request->method == NULL);
+    for (;;) {
+        wpk_err err = send_once(http, request, reply, diag);
+        if ((err != WPK_ECLOSED && err != WPK_ETIMEDOUT) || strchr(http->urls, ',') == NULL) {
+            return err;
+        }
+        turn(http);
+        if (http->next == first || (reply->reached && !repeats)) {
+            return err;
+        }
+        wpk_http_reply_fini(reply);
+    }
 }
 
 void wpk_http_reply_fini(struct wpk_http_reply *reply)

@@ -19,14 +19,16 @@ struct wpk_http_reply {
 };
 
 struct wpk_http_client_options {
-    const char *url;   /* "unix:/path/to/socket", "http://host:port" or "https://host:port" */
+    const char
+        *url; /* "unix:/path/to/socket", "http://host:port" or "https://host:port"; or several
+                          with commas between them: the first that answers */
     const char *token; /* sent with every request; NULL or "": none */
     const char *ca;    /* PEM file of authorities that https certificates must come from; NULL or
                           "": the system's */
     bool insecure;     /* the token may go over http:// to another machine */
 };
 
-/* Make a client for one server. The first request connects.
+/* Make a client. The first request connects.
  *
  *   owns    caller closes; `options` is copied
  *   errors  WPK_EINVAL the URL is malformed, or the token would go in clear to another machine;
@@ -45,7 +47,8 @@ struct wpk_http_client_request {
     const char *idempotency_key; /* wpkd performs POSTs of the same key once; NULL: none */
 };
 
-/* Send a request and wait for the whole answer. Redirections are not followed.
+/* Send a request and wait for the whole answer. Redirections are not followed. A server that does
+ * not answer is left for the next of several, for this request too if it may be repeated.
  *
  *   owns    caller calls wpk_http_reply_fini, after failures too
  *   errors  WPK_ECLOSED   nothing listens there, or the connection broke

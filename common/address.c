@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -81,4 +82,13 @@ bool wpk_address_url_is_loopback(const char *url)
     begin += strlen("://");
     /* Text before an '@' is no host name: a host with it does not parse as a loopback address. */
     return wpk_address_parse(begin, strcspn(begin, "/?#"), &address) && address.is_loopback;
+}
+
+bool wpk_address_take(const char **list, char *out, size_t size)
+{
+    size_t length = strcspn(*list, ",");
+    bool found = **list != '\0';
+    snprintf(out, size, "%.*s", (int)length, *list);
+    *list += length + ((*list)[length] == ',');
+    return found;
 }

@@ -135,8 +135,8 @@ void wpk_net_server_reply(struct wpk_net_server *server, const struct wpk_net_ad
                           const void *data, size_t size);
 
 struct wpk_net_client_options {
-    const char *url;
-    const char *ca; /* tls+tcp: file of the trusted certificates; NULL: the system's */
+    const char *url; /* or several with commas between them, all of ipc:// or none */
+    const char *ca;  /* tls+tcp: file of the trusted certificates; NULL: the system's */
     size_t size_max;
     int slot_count;       /* at most WPK_NET_SLOTS_MAX */
     uint64_t patience_ms; /* 0: WPK_NET_PATIENCE_MS */
@@ -144,9 +144,10 @@ struct wpk_net_client_options {
     void *user;
 };
 
-/* Open a client of `url`. It connects, and connects again, by itself, with a pause that grows to
- * two seconds; it reads the file `ca` each time. It drops a connection over which the server does
- * not greet within `patience_ms`, or sends nothing after a request that timed out after that time.
+/* Open a client of `url`. It connects, and connects again, by itself, to the next address each
+ * time, with a pause after the last one that grows to two seconds; it reads the file `ca` each time.
+ * It drops a connection over which the server does not greet within `patience_ms`, or sends nothing
+ * after a request that timed out after that time.
  *
  *   owns    caller closes; the options are copied
  *   errors  as wpk_net_server_open; a server that does not answer is no error
@@ -183,6 +184,10 @@ struct wpk_address {
 
 /* Parse HOST or HOST:PORT; false if `text` is neither. */
 WPK_MUST_CHECK bool wpk_address_parse(const char *text, size_t size, struct wpk_address *out);
+
+/* Take the next address of a list with commas, of which *list becomes the rest: false after the
+ * last. One that is too long for `out` is cut, and then no address. */
+bool wpk_address_take(const char **list, char *out, size_t size);
 
 /* True if `url` is SCHEME://HOST[:PORT][/...] with a host on this machine; else false. */
 bool wpk_address_url_is_loopback(const char *url);

@@ -21,6 +21,7 @@
 
 #define RECONNECT_MS_MIN 50
 #define RECONNECT_MS_MAX 2000
+#define URL_SIZE 1024
 
 enum slot_state { SLOT_FREE, SLOT_QUEUED, SLOT_SENT, SLOT_ENDED };
 
@@ -37,8 +38,12 @@ struct slot { /* guarded by the client's lock */
 };
 
 struct wpk_net_client {
-    struct wpk_net_client_options options; /* with its own url and ca */
-    uint64_t sequence;                     /* of the last request; the owner's */
+    struct wpk_net_client_options options; /* with its own ca, and the address of now */
+    char *urls;                            /* owned: all addresses */
+    const char *next;                      /* those after the one of now; the thread's */
+    char url[URL_SIZE];
+    bool is_local;
+    uint64_t sequence; /* of the last request; the owner's */
     pthread_t thread;
     bool has_thread;
     struct wpk_net_line line; /* the thread's */
@@ -278,6 +283,11 @@ static void *run(void *user)
         if (talk(client)) {
             pause_ms = RECONNECT_MS_MIN;
         }
+        if (wpk_address_take(&client->next, client->url, sizeof client->url)) {
+            continue;
+        }
+        client->next = client->urls;
+        (void)wpk_address_take(&client->next, client->url, sizeof client->url);
         wait_until(client, wpk_clock_ns() + pause_ms * WPK_NS_PER_MS);
         pause_ms = pause_ms * 2 < RECONNECT_MS_MAX ? pause_ms * 2 : RECONNECT_MS_MAX;
     }
@@ -297,18 +307,33 @@ static wpk_err start(struct wpk_net_client *client)
     return client->has_thread ? WPK_OK : WPK_ESYSTEM;
 }
 
+/* Now: a wrong address would not become valid later. */
+static wpk_err check_urls(const struct wpk_net_client_options *options, struct wpk_diag *diag)
+{
+    char url[URL_SIZE];
+    struct wpk_net_client_options one = *options;
+    wpk_err err = options->url[0] != '\0' ? WPK_OK : wpk_fail(diag, WPK_EINVAL, "no address");
+    one.url = url;
+    for (const char *at = options->url; err == WPK_OK && wpk_address_take(&at, url, sizeof url);) {
+        nng_stream_dialer *dialer = NULL;
+        err = wpk_net_dialer_make(&one, &dialer, diag);
+        nng_stream_dialer_free(dialer);
+        if (err == WPK_OK && wpk_net_is_local(url) != wpk_net_is_local(options->url)) {
+            err = wpk_fail(diag, WPK_EINVAL, "%s: all addresses are ipc://, or none is", url);
+        }
+    }
+    return err;
+}
+
 wpk_err wpk_net_client_open(const struct wpk_net_client_options *options,
                             struct wpk_net_client **out, struct wpk_diag *diag)
 {
     WPK_ASSERT(options->wake != NULL);
     WPK_ASSERT(options->slot_count > 0 && options->slot_count <= WPK_NET_SLOTS_MAX);
-    /* Check the address now: a wrong one would not become valid later. */
-    nng_stream_dialer *dialer = NULL;
-    wpk_err err = wpk_net_dialer_make(options, &dialer, diag);
+    wpk_err err = check_urls(options, diag);
     if (err != WPK_OK) {
         return err;
     }
-    nng_stream_dialer_free(dialer);
     struct wpk_net_client *client = calloc(1, sizeof *client);
     if (client == NULL) {
         return WPK_ENOMEM;
@@ -323,10 +348,13 @@ wpk_err wpk_net_client_open(const struct wpk_net_client_options *options,
     if (client->options.patience_ms == 0) {
         client->options.patience_ms = WPK_NET_PATIENCE_MS;
     }
-    client->options.url = strdup(options->url);
+    client->options.url = client->url;
+    client->is_local = wpk_net_is_local(options->url);
+    client->urls = strdup(options->url);
+    client->next = client->urls != NULL ? client->urls : "";
+    (void)wpk_address_take(&client->next, client->url, sizeof client->url);
     client->options.ca = options->ca != NULL ? strdup(options->ca) : NULL;
-    bool copied =
-        client->options.url != NULL && (options->ca == NULL || client->options.ca != NULL);
+    bool copied = client->urls != NULL && (options->ca == NULL || client->options.ca != NULL);
     err = copied ? start(client) : WPK_ENOMEM;
     if (err != WPK_OK) {
         wpk_net_client_close(client);
@@ -352,7 +380,7 @@ void wpk_net_client_close(struct wpk_net_client *client)
         free(client->slots[i].frame);
         free(client->slots[i].data);
     }
-    free((char *)(uintptr_t)client->options.url);
+    free(client->urls);
     free((char *)(uintptr_t)client->options.ca);
     pthread_cond_destroy(&client->changed);
     pthread_mutex_destroy(&client->lock);
@@ -379,8 +407,8 @@ wpk_err wpk_net_client_put(struct wpk_net_client *client, int index, const void 
     struct slot *slot = &client->slots[index];
     uint64_t sequence = ++client->sequence;
     size_t frame_size;
-    char *frame = wpk_net_line_frame(wpk_net_is_local(client->options.url), number_of(sequence),
-                                     data, size, &frame_size);
+    char *frame =
+        wpk_net_line_frame(client->is_local, number_of(sequence), data, size, &frame_size);
     if (frame == NULL) {
         return WPK_ENOMEM;
     }

@@ -48,7 +48,8 @@ class Client:
     Parameters
     ----------
     url : str, optional
-        ``https://HOST:PORT``, ``http://HOST:PORT`` or ``unix:PATH``; else $WPK_URL.
+        ``https://HOST:PORT``, ``http://HOST:PORT`` or ``unix:PATH``, or several with commas between them, of which the
+        one that answers is asked; else $WPK_URL.
     token : str, optional
         Else the content of the file $WPK_TOKEN_FILE. Over http it goes to this machine alone, unless `insecure`.
     ca : str, optional
@@ -59,26 +60,43 @@ class Client:
 
     def __init__(self, url=None, token=None, ca=None, insecure=False, timeout=60):
         url = url or os.environ.get("WPK_URL", "")
-        parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("unix", "http", "https"):
-            raise InvalidInput("%r is no URL of a service: unix:PATH, http://HOST:PORT or https://HOST:PORT" % url)
+        servers = [urllib.parse.urlsplit(one) for one in url.split(",")]
+        for parts in servers:
+            if parts.scheme not in ("unix", "http", "https"):
+                raise InvalidInput("%r is no URL of a service: unix:PATH, http://HOST:PORT or https://HOST:PORT" % url)
         if token is None and os.environ.get("WPK_TOKEN_FILE"):
             with open(os.environ["WPK_TOKEN_FILE"], encoding="utf-8") as file:
                 token = file.read().strip()
-        if token and parts.scheme == "http" and not insecure and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
-            raise InvalidInput("a token would be seen on its way over http; https, or insecure=True")
-        self.url, self._parts, self._token, self._timeout = url, parts, token, timeout
+        for parts in servers:
+            if token and parts.scheme == "http" and not insecure and parts.hostname not in ("localhost", "127.0.0.1",
+                                                                                           "::1"):
+                raise InvalidInput("a token would be seen on its way over http; https, or insecure=True")
+        self.url, self._servers, self._token, self._timeout = url, servers, token, timeout
         self._ca = ca or os.environ.get("WPK_CA")
 
     def __repr__(self):
         return "<woodpecker.Client %s>" % self.url
 
     def _connect(self):
-        if self._parts.scheme == "unix":
-            return _Unix(self._parts.path, self._timeout)
-        if self._parts.scheme == "http":
-            return http.client.HTTPConnection(self._parts.hostname, self._parts.port, timeout=self._timeout)
-        return http.client.HTTPSConnection(self._parts.hostname, self._parts.port, timeout=self._timeout,
+        """A connection to the first server that lets itself be reached; it is asked first from now on."""
+        for count in range(len(self._servers)):
+            connection = self._make_connection(self._servers[0])
+            try:
+                connection.connect()
+                return connection
+            except OSError:
+                connection.close()
+                if count == len(self._servers) - 1:
+                    raise
+                self._servers = self._servers[1:] + self._servers[:1]
+        raise AssertionError("there is a server")
+
+    def _make_connection(self, server):
+        if server.scheme == "unix":
+            return _Unix(server.path, self._timeout)
+        if server.scheme == "http":
+            return http.client.HTTPConnection(server.hostname, server.port, timeout=self._timeout)
+        return http.client.HTTPSConnection(server.hostname, server.port, timeout=self._timeout,
                                            context=ssl.create_default_context(cafile=self._ca))
 
     def call(self, method, path, body=None, **query):
@@ -100,15 +118,18 @@ class Client:
         text = None if body is None else json.dumps(body).encode()
         if text is not None:
             headers["Content-Type"] = "application/json"
-        connection = self._connect()
+        connection = None
         try:
+            connection = self._connect()
             connection.request(method, path + ("?" + urllib.parse.urlencode(query) if query else ""), text, headers)
             answer = connection.getresponse()
             data = answer.read()
         except (OSError, http.client.HTTPException) as reason:
+            self._servers = self._servers[1:] + self._servers[:1]
             raise WoodpeckerError("%s: %s" % (self.url, reason), "ESYSTEM") from reason
         finally:
-            connection.close()
+            if connection is not None:
+                connection.close()
         try:
             found = json.loads(data) if data else {}
         except ValueError:

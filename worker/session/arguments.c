@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 /* Letters of a number, a UUID ("GPU-8932...", "MIG-..."), or "emulated". */
+#define URL_SIZE 1024
 #define GPU_LETTERS "abcdefghijklmnopqrstuvwxyzGPUMI0123456789-/"
 
 /* A name that is given again changes its value. */
@@ -88,8 +89,9 @@ static wpk_err take_flags(void *out, const char *value, struct wpk_diag *diag)
                          "with --build-only: build for GPUs of that architecture; needs no GPU",   \
                          TEXT, &(a)->architecture, 0, 15),                                         \
             WPK_ARGS_ROW("coordinator", 0, "URL",                                                  \
-                         "where wpkd listens: ipc://PATH, tcp://HOST:PORT, tls+tcp://HOST:PORT",   \
-                         TEXT, &(a)->url, 0, 1023),                                                \
+                         "where wpkd listens: ipc://PATH, tcp://HOST:PORT, tls+tcp://HOST:PORT; "  \
+                         "of several with commas between them the one that answers",               \
+                         TEXT, &(a)->url, 0, URL_SIZE - 1),                                        \
             WPK_ARGS_FLAG("build-only", "build for other machines, and time nothing",              \
                           &(a)->build_only),                                                       \
             WPK_ARGS_FLAG("run-only", "time what others have built; needs no compiler",            \
@@ -225,11 +227,14 @@ static wpk_err apply_file(struct wpk_arguments *a, const struct wpk_option *opti
 /* A token is not shown to whoever listens on the way. */
 static wpk_err check_exposure(const struct wpk_arguments *a, struct wpk_diag *diag)
 {
-    if (a->insecure || strncmp(a->url, "ipc://", 6) == 0 || strncmp(a->url, "tls+", 4) == 0 ||
-        wpk_address_url_is_loopback(a->url)) {
-        return WPK_OK;
+    char url[URL_SIZE];
+    for (const char *at = a->url; !a->insecure && wpk_address_take(&at, url, sizeof url);) {
+        if (strncmp(url, "ipc://", 6) != 0 && strncmp(url, "tls+", 4) != 0 &&
+            !wpk_address_url_is_loopback(url)) {
+            return wpk_fail(diag, WPK_EINVAL, "a token goes over tls+tcp://, or with --insecure");
+        }
     }
-    return wpk_fail(diag, WPK_EINVAL, "a token goes over tls+tcp://, or with --insecure");
+    return WPK_OK;
 }
 
 static wpk_err check_all(const struct wpk_arguments *a, struct wpk_diag *diag)

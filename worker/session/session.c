@@ -358,6 +358,7 @@ wpk_err wpk_worker_session_run(const struct wpk_worker_session_options *options,
     struct wpk_worker_session s = {.options = options,
                                    .diag = diag,
                                    .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+                                   .has_several = strchr(options->url, ',') != NULL,
                                    .capacity = capacity_for(options),
                                    .worked_ns = wpk_clock_ns(),
                                    .drain_due_ns = wpk_clock_ns() + options->leave_after_ns};
@@ -372,6 +373,7 @@ wpk_err wpk_worker_session_run(const struct wpk_worker_session_options *options,
                                                       .ca = options->ca,
                                                       .size_max = WPK_MESSAGE_SIZE_MAX,
                                                       .slot_count = WPK_WORKER_SESSION_SLOT_COUNT,
+                                                      .patience_ms = s.has_several ? 2000 : 0,
                                                       .wake = wake,
                                                       .user = &s};
         err = wpk_net_client_open(&client, &s.client, diag);

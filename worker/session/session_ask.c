@@ -10,9 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define POLL_WAIT_MS 5000
-#define REQUEST_MS 15000
-#define ARTIFACT_MS 60000                         /* on top of REQUEST_MS: 4 MiB over a slow line */
+/* With one wpkd, and where another one may have taken over: of a poll, and until an answer. */
+#define POLL_WAIT_MS(s) ((s)->has_several ? 2000 : 5000)
+#define REQUEST_MS(s) ((s)->has_several ? UINT64_C(3000) : 15000)
+#define ARTIFACT_MS 60000 /* on top of REQUEST_MS(s): 4 MiB over a slow line */
 #define KEPT_MAX (WPK_HOLDING_MAX - WPK_WORK_MAX) /* held; with more, no work is asked for */
 
 static wpk_err send_frame(struct wpk_worker_session *s, int slot, enum wpk_message_kind kind,
@@ -63,7 +64,7 @@ static wpk_err ask_hello(struct wpk_worker_session *s)
         snprintf(provider->name, sizeof provider->name, "%s", s->options->vendors[i]);
         provider->vendor = true;
     }
-    return ask(s, WPK_WORKER_SESSION_SLOT_OTHER, &message, REQUEST_MS);
+    return ask(s, WPK_WORKER_SESSION_SLOT_OTHER, &message, REQUEST_MS(s));
 }
 
 /* A poll for work; or, when there is enough, a sign of life that is answered at once. */
@@ -83,12 +84,12 @@ static wpk_err ask_poll(struct wpk_worker_session *s)
     struct wpk_message message = {.kind = WPK_MESSAGE_POLL,
                                   .session = s->session,
                                   .want = want,
-                                  .wait_ms = want > 0 ? POLL_WAIT_MS : 0,
+                                  .wait_ms = want > 0 ? POLL_WAIT_MS(s) : 0,
                                   .running = wpk_holding_running(s->holding),
                                   .holding = ids,
                                   .holding_count = wpk_holding_ids(s->holding, false, ids)};
     s->polled_ns = wpk_clock_ns();
-    return ask(s, WPK_WORKER_SESSION_SLOT_POLL, &message, POLL_WAIT_MS + REQUEST_MS);
+    return ask(s, WPK_WORKER_SESSION_SLOT_POLL, &message, POLL_WAIT_MS(s) + REQUEST_MS(s));
 }
 
 static wpk_err ask_upload(struct wpk_worker_session *s, const struct wpk_record *record,
@@ -110,7 +111,7 @@ static wpk_err ask_upload(struct wpk_worker_session *s, const struct wpk_record 
                                       .bytes = bytes.data,
                                       .bytes_size = bytes.size};
         memcpy(message.sha256, s->asked_sha256, sizeof message.sha256);
-        err = ask(s, WPK_WORKER_SESSION_SLOT_OTHER, &message, REQUEST_MS + ARTIFACT_MS);
+        err = ask(s, WPK_WORKER_SESSION_SLOT_OTHER, &message, REQUEST_MS(s) + ARTIFACT_MS);
     }
     wpk_buf_fini(&bytes);
     return err;
@@ -124,7 +125,7 @@ static wpk_err ask_results(struct wpk_worker_session *s, bool *sent)
     wpk_err err = wpk_holding_encode_results(s->holding, s->session, &frame, &count);
     if (err != WPK_OK || count > 0) {
         err = send_frame(s, WPK_WORKER_SESSION_SLOT_OTHER, WPK_MESSAGE_RESULTS, &frame, err,
-                         REQUEST_MS);
+                         REQUEST_MS(s));
     }
     wpk_buf_fini(&frame);
     *sent = count > 0;
@@ -155,7 +156,7 @@ static wpk_err ask_other(struct wpk_worker_session *s)
         struct wpk_message message = {.kind = WPK_MESSAGE_GET_ARTIFACT, .session = s->session};
         snprintf(message.sha256, sizeof message.sha256, "%s", missing);
         snprintf(s->asked_sha256, sizeof s->asked_sha256, "%s", missing);
-        return ask(s, WPK_WORKER_SESSION_SLOT_OTHER, &message, REQUEST_MS + ARTIFACT_MS);
+        return ask(s, WPK_WORKER_SESSION_SLOT_OTHER, &message, REQUEST_MS(s) + ARTIFACT_MS);
     }
     if (upload != NULL && s->named) {
         return ask_upload(s, upload, made_for);

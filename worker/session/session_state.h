@@ -22,6 +22,7 @@ struct wpk_worker_session {
     struct wpk_holding *holding;
     int wake_fd;
     uint64_t session;            /* 0: CLOSED */
+    bool has_several;            /* addresses: go on to the next soon */
     uint32_t capacity;           /* leases that keep the engine busy */
     enum wpk_message_kind asked; /* the request under way on WPK_WORKER_SESSION_SLOT_OTHER */
     char asked_sha256[WPK_ID_MAX];
