@@ -145,9 +145,9 @@ struct wpk_net_client_options {
 };
 
 /* Open a client of `url`. It connects, and connects again, by itself, to the next address each
- * time, with a pause after the last one that grows to two seconds; it reads the file `ca` each time.
- * It drops a connection over which the server does not greet within `patience_ms`, or sends nothing
- * after a request that timed out after that time.
+ * time, with a pause after the last one that grows to two seconds; it reads the file `ca` each
+ * time. It drops a connection over which the server does not greet within `patience_ms`, or sends
+ * nothing after a request that timed out after that time.
  *
  *   owns    caller closes; the options are copied
  *   errors  as wpk_net_server_open; a server that does not answer is no error

@@ -123,6 +123,11 @@ static wpk_err open_database(struct wpk_service *service, struct wpk_diag *diag)
 {
     const struct wpk_config *config = service->config;
     wpk_err err = wpk_sign_open(config->data_dir, !config->standby, &service->sign, diag);
+    if (err == WPK_ENOENT) {
+        return wpk_fail(diag, WPK_EINVAL,
+                        "%s has no " WPK_SIGN_FILE ": copy it from where the log was begun",
+                        config->data_dir);
+    }
     if (err == WPK_OK) {
         err = config->log != NULL
                   ? wpk_standby_run(service, diag)

@@ -8,7 +8,7 @@
 #include <signal.h>
 
 #define POLL_MS 100
-#define PATIENCE_NS (2 * WPK_KEEPER_STALE_S * WPK_NS_PER_S) /* of a wpkd that does not stand by */
+#define PATIENCE_NS ((WPK_KEEPER_STALE_S + 2) * WPK_NS_PER_S) /* of a wpkd that does not stand by */
 
 /* One look, and a try. A holder that seems silent is believed only when PostgreSQL has answered
  * since `since_ns`: it may be PostgreSQL that was away. */

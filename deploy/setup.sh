@@ -26,8 +26,9 @@ packages="gcc g++ make binutils meson ninja-build pkg-config python3
     libuv1-dev libnng-dev libsqlite3-dev libpq-dev libcjson-dev libsodium-dev libxxhash-dev libmicrohttpd-dev
     libcurl4-openssl-dev libcmocka-dev"
 case ${1:-} in
-# systemd brings systemd-analyze; installed, it neither starts anything nor becomes the init.
-test) packages="$packages clang clang-format git curl openssl python3-venv systemd zsh" ;;
+# systemd brings systemd-analyze; installed, it neither starts anything nor becomes the init. Tests start servers of
+# PostgreSQL of their own.
+test) packages="$packages clang clang-format git curl openssl python3-venv systemd zsh postgresql-15" ;;
 bench | wheel) packages="$packages python3-venv" ;;
 packages) packages="$packages debhelper git lintian mmdebstrap piuparts" ;;
 esac

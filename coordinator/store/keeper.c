@@ -21,7 +21,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#define LIBRARY "libpq.so.5"
 #define PARAMETERS_MAX 6
 #define PATH_SIZE 4096
 #define ROWS_MAX 8 /* read at a time */
@@ -245,7 +244,7 @@ static wpk_err get_artifacts(struct wpk_keeper *keeper, int64_t last, struct wpk
     int count = 1;
     for (int64_t number = keeper->number; count > 0;) {
         wpk_err err = run(keeper, line, diag,
-                          "SELECT number::text, sha256, bytes FROM wpk_artifact"
+                          "SELECT number::text AS text, sha256, bytes FROM wpk_artifact"
                           " WHERE ((number = $1 AND sha256 > $2) OR number > $1) AND number <= $3"
                           " ORDER BY number, sha256 LIMIT $4",
                           "itii", number, at, last, (int64_t)ROWS_MAX);
@@ -516,7 +515,7 @@ static wpk_err take_over(struct wpk_keeper *keeper, struct wpk_diag *diag)
     err = err == WPK_OK ? wpk_store_read_epoch(keeper->store, diag) : err;
     keeper->running =
         err == WPK_OK && pthread_create(&keeper->thread, NULL, make_bases, keeper) == 0;
-    return err == WPK_OK && !keeper->running ? wpk_fail(diag, WPK_ESYSTEM, "no thread") : err;
+    return err == WPK_OK && !keeper->running ? WPK_ESYSTEM : err;
 }
 
 wpk_err wpk_keeper_claim(struct wpk_keeper *keeper, bool stale_too, struct wpk_store **out,
@@ -566,10 +565,10 @@ wpk_err wpk_keeper_open(const char *uri, const char *data_dir, const char *publi
     snprintf(keeper->copy, PATH_SIZE, "%s/base.tmp", data_dir);
     keeper->stop_fd = eventfd(0, EFD_CLOEXEC);
     wpk_err err = keeper->stop_fd >= 0 ? wpk_changes_check(diag) : WPK_ESYSTEM;
-    library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    library = dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
     if (err == WPK_OK && library == NULL) {
         err = wpk_fail(diag, WPK_EUNSUPPORTED,
-                       "a log needs " LIBRARY ": on Debian, apt-get install libpq5");
+                       "a log needs libpq.so.5: on Debian, apt-get install libpq5");
     }
     if (err != WPK_OK) {
         wpk_keeper_close(keeper);

@@ -2,12 +2,12 @@
 """PostgreSQL servers for a test: a directory of their own, loopback, and a user without privileges."""
 import glob
 import os
-import re
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 from lib import PATIENCE, Skip, check
@@ -80,13 +80,19 @@ class Server:
         check(False, "PostgreSQL does not answer", self.words())
         return self
 
+    def database(self, name):
+        """The URL of a new database."""
+        self.ask("CREATE DATABASE " + name)
+        return self.url.replace("/postgres", "/" + name)
+
     def words(self):
         with open(os.path.join(self.dir, "log"), encoding="utf-8", errors="replace") as file:
             return file.read()[-2000:]
 
-    def ask(self, sql):
+    def ask(self, sql, url=None):
         """Run SQL: rows of columns, as text."""
-        out = self.tool("psql", "-X", "-q", "-A", "-t", "-F", "\t", "-v", "ON_ERROR_STOP=1", "-d", self.url, "-c", sql)
+        out = self.tool("psql", "-X", "-q", "-A", "-t", "-F", "\t", "-v", "ON_ERROR_STOP=1", "-d", url or self.url,
+                        "-c", sql)
         return [line.split("\t") for line in out.splitlines()]
 
     def promote(self):
@@ -104,5 +110,68 @@ class Server:
         shutil.rmtree(self.dir, ignore_errors=True)
 
 
-def last_number(text):
-    return int(re.findall(r"\d+", text)[-1])
+class Link:
+    """A way to a port of loopback that can be cut. `url`: of what is at its other end, as seen from here."""
+
+    def __init__(self, server):
+        self.server = server
+        self.is_up = threading.Event()
+        self.is_up.set()
+        self.pairs = set()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    @property
+    def url(self):
+        return self.server.url.replace(":%d/" % self.server.port, ":%d/" % self.port)
+
+    def accept(self):
+        while True:
+            try:
+                near = self.listener.accept()[0]
+                self.is_up.wait()
+                far = socket.create_connection(("127.0.0.1", self.server.port))
+            except OSError:
+                if self.listener.fileno() < 0:
+                    return
+                near.close()
+                continue
+            self.pairs.add((near, far))
+            for one, other in ((near, far), (far, near)):
+                threading.Thread(target=self.carry, args=(one, other, (near, far)), daemon=True).start()
+
+    def carry(self, one, other, pair):
+        try:
+            while data := one.recv(65536):
+                self.is_up.wait()
+                other.sendall(data)
+        except OSError:
+            pass
+        self.drop(pair)
+
+    def drop(self, pair):
+        self.pairs.discard(pair)
+        for end in pair:
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            end.close()
+
+    def down(self):
+        """Hold back all that comes, and tell nobody."""
+        self.is_up.clear()
+
+    def up(self):
+        self.is_up.set()
+
+    def cut(self):
+        """End the connections; new ones can be made."""
+        for pair in list(self.pairs):
+            self.drop(pair)
+
+    def close(self):
+        self.listener.close()
+        self.up()
+        self.cut()
