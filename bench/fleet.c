@@ -21,7 +21,7 @@
 #include "common/log.h"
 #include "coordinator/api/api.h"
 #include "coordinator/effects/executor.h"
-#include "coordinator/store/store.h"
+#include "coordinator/store/keeper.h"
 
 #include <getopt.h>
 #include <stdatomic.h>
@@ -38,6 +38,7 @@
 
 struct options {
     const char *data;
+    const char *log;  /* URI of PostgreSQL; NULL: the disk alone */
     const char *json; /* where to write it; NULL: nowhere */
     int64_t rows;
     int64_t kernels;
@@ -67,6 +68,7 @@ struct fleet {
     uint64_t busy_first;
     uint64_t busy_end;
     struct wpk_store *store;
+    struct wpk_keeper *keeper; /* NULL: the history has no log */
     struct wpk_executor *executor;
     struct bench_fleet_report report;
     struct bench_fleet_part warming;         /* what is not measured goes there */
@@ -323,6 +325,19 @@ static void measure(struct fleet *fleet)
     fleet->report.errors = fleet->crew.errors;
 }
 
+/* Give the history, which is filled, to a log; one that has one already goes on. */
+static wpk_err open_log(struct fleet *fleet, struct wpk_diag *diag)
+{
+    wpk_store_close(fleet->store);
+    fleet->store = NULL;
+    wpk_err err =
+        wpk_keeper_open(fleet->options.log, fleet->options.data, "bench", &fleet->keeper, diag);
+    err = err == WPK_OK ? wpk_keeper_follow(fleet->keeper, diag) : err;
+    return err == WPK_OK || err == WPK_ENOENT
+               ? wpk_keeper_claim(fleet->keeper, false, &fleet->store, diag)
+               : err;
+}
+
 static void open_wpkd(struct fleet *fleet)
 {
     struct wpk_diag diag = {0};
@@ -332,6 +347,9 @@ static void open_wpkd(struct fleet *fleet)
     }
     if (err == WPK_OK) {
         err = bench_fleet_fill(fleet->store, fleet->options.rows, fleet->options.kernels, &diag);
+    }
+    if (fleet->options.log != NULL && (err == WPK_OK || err == WPK_EMISMATCH)) {
+        err = open_log(fleet, &diag);
     }
     struct wpk_executor_options options = {
         .store = fleet->store,
@@ -363,6 +381,7 @@ static const char usage[] = "usage: bench-fleet --data DIR [options]\n"
                             "  --artifacts N   measure again with uploads of N bytes (0: do not)\n"
                             "  --uploads N     of these, a second (50)\n"
                             "  --fsync-ms N    added to each fsync (0)\n"
+                            "  --log URI       keep a log in this PostgreSQL (none)\n"
                             "  --fill          only make the history, and leave the jobs live\n"
                             "  --json FILE\n";
 
@@ -380,13 +399,21 @@ static const struct options defaults = {
 static struct options parse(int argc, char **argv)
 {
     static const struct option long_options[] = {
-        {"data", required_argument, NULL, 'd'},     {"rows", required_argument, NULL, 'r'},
-        {"kernels", required_argument, NULL, 'k'},  {"workers", required_argument, NULL, 'w'},
-        {"batch", required_argument, NULL, 'b'},    {"jobs", required_argument, NULL, 'j'},
-        {"seconds", required_argument, NULL, 's'},  {"fsync-ms", required_argument, NULL, 'f'},
-        {"think-ms", required_argument, NULL, 't'}, {"fill", no_argument, NULL, 'F'},
-        {"json", required_argument, NULL, 'o'},     {"artifacts", required_argument, NULL, 'a'},
-        {"uploads", required_argument, NULL, 'u'},  {NULL, 0, NULL, 0},
+        {"data", required_argument, NULL, 'd'},
+        {"rows", required_argument, NULL, 'r'},
+        {"kernels", required_argument, NULL, 'k'},
+        {"workers", required_argument, NULL, 'w'},
+        {"batch", required_argument, NULL, 'b'},
+        {"jobs", required_argument, NULL, 'j'},
+        {"seconds", required_argument, NULL, 's'},
+        {"fsync-ms", required_argument, NULL, 'f'},
+        {"think-ms", required_argument, NULL, 't'},
+        {"fill", no_argument, NULL, 'F'},
+        {"json", required_argument, NULL, 'o'},
+        {"artifacts", required_argument, NULL, 'a'},
+        {"uploads", required_argument, NULL, 'u'},
+        {"log", required_argument, NULL, 'l'},
+        {NULL, 0, NULL, 0},
     };
     struct options options = defaults;
     for (int c; (c = getopt_long(argc, argv, "", long_options, NULL)) != -1;) {
@@ -394,6 +421,9 @@ static struct options parse(int argc, char **argv)
         switch (c) {
         case 'd':
             options.data = optarg;
+            break;
+        case 'l':
+            options.log = optarg;
             break;
         case 'o':
             options.json = optarg;
@@ -471,6 +501,7 @@ int main(int argc, char **argv)
         bench_fleet_report_write(&fleet.report, fleet.options.json);
     }
     wpk_executor_free(fleet.executor);
+    wpk_keeper_close(fleet.keeper);
     wpk_store_close(fleet.store);
     free(fleet.busy);
     bench_crew_fini(&fleet.crew);

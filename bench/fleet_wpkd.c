@@ -30,7 +30,7 @@ static void path_of_wpkd(char *out, size_t size)
     snprintf(slash, size - (size_t)(slash - out), "/../bin/wpkd");
 }
 
-void bench_wpkd_start(struct bench_wpkd *wpkd, const char *data)
+void bench_wpkd_start(struct bench_wpkd *wpkd, const char *data, const char *log)
 {
     char path[4096];
     char http[128];
@@ -41,7 +41,7 @@ void bench_wpkd_start(struct bench_wpkd *wpkd, const char *data)
     wpkd->pid = fork();
     if (wpkd->pid == 0) {
         execl(path, path, "--data", data, "--http", http, "--listen", wpkd->workers, "--log-level",
-              "error", (char *)NULL);
+              "error", log != NULL ? "--log" : (char *)NULL, log, (char *)NULL);
         _exit(127);
     }
     if (wpkd->pid < 0) {

@@ -15,8 +15,8 @@ struct bench_wpkd {
 };
 
 /* Start the wpkd of this build on the directory `data`. The path of `data` must be short, because
- * sockets lie in it. */
-void bench_wpkd_start(struct bench_wpkd *wpkd, const char *data);
+ * sockets lie in it. `log`: the URI of its log's PostgreSQL; NULL: it has none. */
+void bench_wpkd_start(struct bench_wpkd *wpkd, const char *data, const char *log);
 /* Send one request; return the status, or 0 if wpkd does not answer. `answer` gets head and body.
  * `body` and `answer` may be NULL. */
 int bench_wpkd_ask(const struct bench_wpkd *wpkd, const char *method, const char *path,

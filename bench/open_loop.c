@@ -3,7 +3,7 @@
  * long a worker waits from its result to its next lease. A time counts from when the result was
  * due, even if its connection was not free then.
  *
- *     bench-open-loop DIR                         measures a wpkd of its own on DIR
+ *     bench-open-loop DIR [LOG]                   measures a wpkd of its own on DIR, with a log
  *     bench-open-loop --join HTTP WORKERS RATE    keeps one that runs busy, until it is killed
  */
 #include "bench/fleet_crew.h"
@@ -30,10 +30,11 @@
 #define REQUEST_MS 30000
 
 static const char usage[] =
-    "usage: bench-open-loop DIR, or --join HTTP WORKERS RATE\n"
+    "usage: bench-open-loop DIR [LOG], or --join HTTP WORKERS RATE\n"
     "  wpkd over DIR, which is made, under 3000 results a second that come whether it answers\n"
-    "  or not; --join keeps a wpkd busy with RATE of them a second, until it is killed: HTTP is\n"
-    "  the address of its REST port, WORKERS that of its workers' port\n";
+    "  or not, with a log in the PostgreSQL of the URI LOG, if one is given; --join keeps a wpkd\n"
+    "  busy with RATE of them a second, until it is killed: HTTP is the address of its REST\n"
+    "  port, WORKERS that of its workers' port\n";
 
 struct connection {
     struct loop *loop;
@@ -261,11 +262,12 @@ int main(int argc, char **argv)
     if (argc == 5 && strcmp(argv[1], "--join") == 0) {
         return join(&loop, argv + 2);
     }
-    if (argc != 2 || argv[1][0] == '-' || wpk_fs_make_dirs(argv[1], NULL) != WPK_OK) {
+    if ((argc != 2 && argc != 3) || argv[1][0] == '-' ||
+        wpk_fs_make_dirs(argv[1], NULL) != WPK_OK) {
         fputs(usage, stderr);
         return 2;
     }
-    bench_wpkd_start(&wpkd, argv[1]);
+    bench_wpkd_start(&wpkd, argv[1], argc == 3 ? argv[2] : NULL);
     prepare(&loop, &wpkd);
     send_results(&loop, RESULTS_PER_S, WARM_S);
     bench_latencies_reset(&loop.latencies);

@@ -132,7 +132,7 @@ int main(int argc, char **argv)
         double rss_mib;
         forget_pages(argv[1]);
         uint64_t began_ns = wpk_clock_now_ns(wpk_clock_system());
-        bench_wpkd_start(&wpkd, argv[1]);
+        bench_wpkd_start(&wpkd, argv[1], NULL);
         bench_wpkd_await(&wpkd, "/readyz");
         uint64_t ready_ns = wpk_clock_now_ns(wpk_clock_system()) - began_ns;
         bench_wpkd_usage(&wpkd, &cpu_s, &rss_mib);

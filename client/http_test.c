@@ -28,11 +28,15 @@ static wpk_err try(const char *url, const char *token, bool insecure, struct wpk
 
 static void a_token_stays_secret(void **state)
 {
-    static const char *const exposed[] = {"http://far.example:8080", "http://10.0.0.1:8080",
-                                          "http://127.evil.example:8080",
-                                          "http://127.0.0.1:8080@evil.example"};
-    static const char *const fine[] = {"unix:/s", "https://far.example", "http://127.0.0.1:8080",
-                                       "http://[::1]:8080/", "http://localhost:8080"};
+    static const char *const exposed[] = {
+        "http://far.example:8080", "http://10.0.0.1:8080", "http://127.evil.example:8080",
+        "http://127.0.0.1:8080@evil.example", "https://far.example,http://far.example"};
+    static const char *const fine[] = {"unix:/s",
+                                       "https://far.example",
+                                       "http://127.0.0.1:8080",
+                                       "http://[::1]:8080/",
+                                       "http://localhost:8080",
+                                       "https://far.example,unix:/s"};
     (void)state;
     for (size_t i = 0; i < sizeof exposed / sizeof exposed[0]; i++) {
         struct wpk_diag diag = {0};
@@ -89,7 +93,8 @@ static void no_proxy_for_this_machine(void **state)
         answer_once(fd);
     }
     setenv("http_proxy", "http://127.0.0.1:1", 1);
-    snprintf(url, sizeof url, "http://127.0.0.1:%u", port);
+    /* At the first of two servers nobody listens. */
+    snprintf(url, sizeof url, "unix:/nowhere,http://127.0.0.1:%u", port);
     const struct wpk_http_client_options options = {.url = url, .token = "secret"};
     assert_int_equal(wpk_http_open(&options, &http, NULL), WPK_OK);
     wpk_err err = wpk_http_send(http, &request, &reply, NULL);

@@ -74,7 +74,8 @@ struct wpk_session {
  * wpk_session_options. */
 #define WPK_SESSION_OPTION_ROWS(options)                                                           \
     WPK_ARGS_TEXT("server", "URL",                                                                 \
-                  "wpkd: unix:PATH, http://HOST:PORT, https://...; default $WPK_URL",              \
+                  "wpkd: unix:PATH, http://HOST:PORT, https://..., or several with commas; "       \
+                  "default $WPK_URL",                                                              \
                   &(options).given.server),                                                        \
         WPK_ARGS_TEXT("token-file", "FILE", "file with our token; default $WPK_TOKEN_FILE",        \
                       &(options).given.token_file),                                                \

@@ -88,12 +88,29 @@ static void urls(void **state)
     }
 }
 
+static void lists(void **state)
+{
+    char out[8];
+    const char *rest = "a:1,b:2,,toolong:1";
+    (void)state;
+    assert_true(wpk_address_take(&rest, out, sizeof out));
+    assert_string_equal(out, "a:1");
+    assert_true(wpk_address_take(&rest, out, sizeof out));
+    assert_string_equal(out, "b:2");
+    assert_true(wpk_address_take(&rest, out, sizeof out));
+    assert_string_equal(out, "");
+    assert_true(wpk_address_take(&rest, out, sizeof out));
+    assert_string_equal(out, "toolong");
+    assert_false(wpk_address_take(&rest, out, sizeof out));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hosts_and_ports),
         cmocka_unit_test(long_hosts_are_refused),
         cmocka_unit_test(urls),
+        cmocka_unit_test(lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,6 +130,28 @@ static void too_large_closes(void **state)
     assert_int_not_equal(wpk_net_pair_reply(pair, &slot, &data), WPK_OK);
 }
 
+static void the_next_address_is_tried(void **state)
+{
+    struct wpk_net_pair *pair = *state;
+    struct wpk_net_event event;
+    struct wpk_diag diag = {0};
+    char urls[300];
+    wpk_net_client_close(pair->client);
+    snprintf(urls, sizeof urls, "ipc:///nowhere,%s", pair->url);
+    assert_int_equal(wpk_net_pair_connect(pair, urls, &pair->client, NULL), WPK_OK);
+    assert_int_equal(wpk_net_client_put(pair->client, 0, "x", 1, 5000), WPK_OK);
+    wpk_net_pair_event(pair, &event);
+    assert_string_equal(event.data, "x");
+    free(event.data);
+    struct wpk_net_client *other = NULL;
+    snprintf(urls, sizeof urls, "%s,tcp://127.0.0.1:1", pair->url);
+    assert_int_equal(wpk_net_pair_connect(pair, urls, &other, &diag), WPK_EINVAL);
+    assert_non_null(strstr(diag.text, "all addresses are ipc://"));
+    snprintf(urls, sizeof urls, "%s,nonsense", pair->url);
+    assert_int_equal(wpk_net_pair_connect(pair, urls, &other, NULL), WPK_EINVAL);
+    assert_int_equal(wpk_net_pair_connect(pair, "", &other, NULL), WPK_EINVAL);
+}
+
 static void bad_addresses(void **state)
 {
     struct wpk_net_pair *pair = *state;
@@ -320,6 +342,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_loss_says_why, wpk_net_pair_set_up,
                                         wpk_net_pair_tear_down),
         cmocka_unit_test_setup_teardown(a_server_that_is_started_again, wpk_net_pair_set_up,
+                                        wpk_net_pair_tear_down),
+        cmocka_unit_test_setup_teardown(the_next_address_is_tried, wpk_net_pair_set_up,
                                         wpk_net_pair_tear_down),
         cmocka_unit_test_setup_teardown(bad_addresses, wpk_net_pair_set_up, wpk_net_pair_tear_down),
     };

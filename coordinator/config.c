@@ -144,7 +144,7 @@ wpk_err wpk_config_parse(int argc, char **argv, const struct wpk_config_environm
         err = wpk_fail(diag, WPK_EINVAL, "%s is not an option; see wpkd --help", args.operands[0]);
     }
     out->help = err == WPK_OK && args.help;
-    if (err == WPK_OK && out->standby && (out->log == NULL)) {
+    if (err == WPK_OK && out->standby && out->log == NULL) {
         err = wpk_fail(diag, WPK_EINVAL, "--standby needs --log, which it follows");
     }
     return err == WPK_OK ? fill_defaults(out, environment, diag) : err;
@@ -172,7 +172,7 @@ const char *wpk_config_fixed_change(const struct wpk_config *now, const struct w
         return "data";
     }
     if (!same_text(now->log, next->log) || now->standby != next->standby) {
-        return "log";
+        return "history_log";
     }
     if (!same_listeners(now->http, now->http_count, next->http, next->http_count)) {
         return "http.listen";

@@ -48,12 +48,15 @@ static void given(void **state)
     assert_int_equal(PARSE(&config, NULL, (char *)"--data=/d", (char *)"--http",
                            (char *)"127.0.0.1:8080", (char *)"--listen",
                            (char *)"tcp://127.0.0.1:1", (char *)"--exit-when-idle", (char *)"7",
-                           (char *)"--exit-on-failure", (char *)"--log-level=debug"),
+                           (char *)"--exit-on-failure", (char *)"--log-level=debug",
+                           (char *)"--log=postgres://h/w", (char *)"--standby"),
                      WPK_OK);
     assert_string_equal(config.data_dir, "/d");
     assert_string_equal(config.http[0].address, "127.0.0.1:8080");
     assert_string_equal(config.workers[0].address, "tcp://127.0.0.1:1");
     assert_int_equal(config.idle_s, 7);
+    assert_string_equal(config.log, "postgres://h/w");
+    assert_true(config.standby);
     assert_true(config.exit_on_failure);
     assert_int_equal(config.log_level, WPK_LOG_DEBUG);
     wpk_config_fini(&config);
@@ -68,6 +71,10 @@ static void wrong(void **state)
     assert_non_null(strstr(diag.text, "soon"));
     wpk_config_fini(&config);
     assert_int_equal(PARSE(&config, NULL, (char *)"--log-level", (char *)"loud"), WPK_EINVAL);
+    wpk_config_fini(&config);
+    diag = (struct wpk_diag){0};
+    assert_int_equal(PARSE(&config, &diag, (char *)"--standby"), WPK_EINVAL);
+    assert_non_null(strstr(diag.text, "needs --log"));
     wpk_config_fini(&config);
     assert_int_equal(PARSE(&config, NULL, (char *)"surplus"), WPK_EINVAL);
     wpk_config_fini(&config);

@@ -79,12 +79,13 @@ static int on_conflict(void *user, int kind, sqlite3_changeset_iter *at)
 wpk_err wpk_changes_apply(struct wpk_store *store, const void *changes, size_t size,
                           struct wpk_diag *diag)
 {
-    struct wpk_diag why = {.text = "an entry of the log is damaged"};
+    struct wpk_diag why = {0};
     wpk_store_begin(store);
     if (wpk_store_status(store) == WPK_OK) {
         int code = sqlite3changeset_apply(wpk_store_database(store), (int)size,
                                           (void *)(uintptr_t)changes, NULL, on_conflict, &why);
         if (code == SQLITE_ABORT || code == SQLITE_CORRUPT || code == SQLITE_CONSTRAINT) {
+            wpk_diag_set(&why, "an entry of the log is damaged"); /* unless there was a conflict */
             wpk_store_fail(store, WPK_ECORRUPT, &why);
         } else {
             check(store, code);

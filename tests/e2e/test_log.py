@@ -423,9 +423,7 @@ class Pair(Site):
         self.links[name].cut()
         wait_for("it is noticed", lambda: "store_failed" in self.said(name), 10)
         wait_for("it goes on", lambda: self.running[name].note() is not None or "store_resumed" in self.said(name))
-        if self.running[name].note() is None:
-            self.renew(name)
-        else:
+        if self.running[name].note() is not None:
             check("in doubt" in self.said(name), "it ends for a reason", self.said(name)[-2000:])
             self.taken_over(0)
             self.join(name)
@@ -463,13 +461,10 @@ class Pair(Site):
         self.join(name)
         return taken
 
-    def renew(self, name):
-        """Forget what it has said: another fault waits for the same words."""
-        self.running[name].err.seek(0)
-        self.running[name].err.truncate()
-
     def befall(self, kind):
         before = len(self.worker.done)
+        self.running[self.holder].err.truncate(0)  # an earlier fault may have brought about the same words
+        check(self.running[self.holder].note() is None, "the holder lives", self.holder)
         taken = getattr(self, "fault_" + kind)(time.monotonic())
         wait_for("results after " + kind, lambda: self.worker.fault or len(self.worker.done) > before + 10)
         check(self.worker.fault is None, "the worker finds", self.worker.fault)

@@ -165,9 +165,11 @@ static void tokens(void **state)
 static void a_credential_is_not_exposed(void **state)
 {
     static const char *const exposed[] = {"tcp://far:1", "tcp://127.evil.example:7400",
-                                          "tcp://localhost.evil.example:1", "tcp4://far:1"};
-    static const char *const fine[] = {"ipc:///x", "tls+tcp://far:1", "tcp://127.0.0.1:1",
-                                       "tcp://[::1]:1", "tcp://localhost:1"};
+                                          "tcp://localhost.evil.example:1", "tcp4://far:1",
+                                          "tls+tcp://far:1,tcp://far:1"};
+    static const char *const fine[] = {"ipc:///x",          "tls+tcp://far:1",
+                                       "tcp://127.0.0.1:1", "tcp://[::1]:1",
+                                       "tcp://localhost:1", "tls+tcp://far:1,tcp://127.0.0.1:1"};
     (void)state;
     char directory[] = "/tmp/wpk-credentials-XXXXXX";
     char path[64];
