@@ -82,7 +82,7 @@ def test_interrupt(model, x, y, data):
 
 
 def test_client(url, job):
-    tuner = wpk.Client(url)
+    tuner = wpk.Client("unix:/nowhere/at/all," + url)  # the first one does not answer
     made = tuner.submit(job)
     events = list(made.watch(0.2))
     assert made.state == "done" and events[-1]["state"] == "done" and made["ops"], events[-1]
@@ -95,7 +95,9 @@ def test_client(url, job):
     assert error.status in (400, 422) and error.field, (error.status, error.field)
     raises(wpk.WoodpeckerError, lambda: wpk.Client("unix:/nowhere/at/all").jobs(), "/nowhere")
     raises(wpk.InvalidInput, lambda: wpk.Client("tuner"), "unix:")
+    raises(wpk.InvalidInput, lambda: wpk.Client(url + ",tuner"), "unix:")
     raises(wpk.InvalidInput, lambda: wpk.Client("http://tuner.example:1", token="secret"), "https")
+    raises(wpk.InvalidInput, lambda: wpk.Client("https://a.example,http://b.example:1", token="secret"), "https")
 
 
 def main():

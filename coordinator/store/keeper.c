@@ -32,7 +32,7 @@ extern const unsigned char wpk_log_sql[]; /* schema/log.sql, embedded by the bui
 static void *library;
 #define PQ(name) ((__typeof__(name) *)dlsym(library, #name))
 
-/* A connection, and the result of its last statement. One thread uses it. */
+/* A connection with its last result. One thread uses it. */
 struct line {
     PGconn *connection; /* NULL: not connected */
     PGresult *result;
@@ -149,6 +149,11 @@ static wpk_err run(struct wpk_keeper *keeper, struct line *line, struct wpk_diag
     return line->warned ? fail(line, "a commit was not waited for", diag) : WPK_OK;
 }
 
+static int count_of(const struct line *line)
+{
+    return PQ(PQntuples)(line->result);
+}
+
 static const char *text_of(const struct line *line, int row, int column)
 {
     return PQ(PQgetvalue)(line->result, row, column);
@@ -162,11 +167,6 @@ static int64_t int_of(const struct line *line, int row, int column)
 static size_t size_of(const struct line *line, int row, int column)
 {
     return (size_t)PQ(PQgetlength)(line->result, row, column);
-}
-
-static int count_of(const struct line *line)
-{
-    return PQ(PQntuples)(line->result);
 }
 
 /* ---- the history here */
@@ -417,6 +417,7 @@ static wpk_err recover(void *user, struct wpk_diag *diag)
         return depose(diag);
     }
     if (err == WPK_OK) {
+        wpk_metric_add(WPK_COUNTER_LOG_RECOVERIES, 0, 1);
         keeper->epoch = int_of(&keeper->line, 0, 0);
         err = read_place(keeper, diag);
     }
@@ -441,6 +442,7 @@ static wpk_err put_base(struct wpk_keeper *keeper, struct line *line, struct wpk
         (void)wpk_rows_take(wpk_store_query(store, place_sql, ""), "iii", &log, &number, &tag);
         err = wpk_store_take_status(store, diag);
     }
+    (void)unlink(keeper->copy); /* what a crash has left */
     err = err == WPK_OK ? wpk_store_back_up(store, keeper->copy, diag) : err;
     wpk_store_close(store);
     err = err == WPK_OK ? run(keeper, line, diag, "BEGIN", "") : err;
@@ -546,12 +548,9 @@ wpk_err wpk_keeper_claim(struct wpk_keeper *keeper, bool stale_too, struct wpk_s
 wpk_err wpk_keeper_open(const char *uri, const char *data_dir, const char *public_key,
                         struct wpk_keeper **out, struct wpk_diag *diag)
 {
-    struct wpk_keeper *keeper = calloc(1, sizeof *keeper);
+    struct wpk_keeper *keeper = WPK_DEMAND(calloc(1, sizeof *keeper));
     char host[64] = "";
     uint32_t random;
-    if (keeper == NULL) {
-        return WPK_ENOMEM;
-    }
     keeper->uri = uri;
     keeper->data_dir = data_dir;
     keeper->public_key = public_key;
@@ -564,18 +563,13 @@ wpk_err wpk_keeper_open(const char *uri, const char *data_dir, const char *publi
     snprintf(keeper->database, PATH_SIZE, "%s/history.db", data_dir);
     snprintf(keeper->copy, PATH_SIZE, "%s/base.tmp", data_dir);
     keeper->stop_fd = eventfd(0, EFD_CLOEXEC);
-    wpk_err err = keeper->stop_fd >= 0 ? wpk_changes_check(diag) : WPK_ESYSTEM;
     library = dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
-    if (err == WPK_OK && library == NULL) {
-        err = wpk_fail(diag, WPK_EUNSUPPORTED,
-                       "a log needs libpq.so.5: on Debian, apt-get install libpq5");
-    }
-    if (err != WPK_OK) {
-        wpk_keeper_close(keeper);
-        return err;
-    }
     *out = keeper;
-    return WPK_OK;
+    wpk_err err = keeper->stop_fd >= 0 ? wpk_changes_check(diag) : WPK_ESYSTEM;
+    return err != WPK_OK || library != NULL
+               ? err
+               : wpk_fail(diag, WPK_EUNSUPPORTED,
+                          "a log needs libpq.so.5: on Debian, apt-get install libpq5");
 }
 
 void wpk_keeper_close(struct wpk_keeper *keeper)

@@ -25,7 +25,7 @@ struct wpk_keeper;
 
 /* PostgreSQL is not asked yet. `public_key`: of the signing key, which all machines share. Borrows
  * the texts.
- *   owns    caller closes
+ *   owns    caller closes, after a failure too
  *   errors  WPK_EUNSUPPORTED  no libpq, or SQLite cannot record changes */
 wpk_err wpk_keeper_open(const char *uri, const char *data_dir, const char *public_key,
                         struct wpk_keeper **out, struct wpk_diag *diag);
