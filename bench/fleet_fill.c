@@ -19,11 +19,12 @@
 
 static const char problems_sql[] =
     "INSERT INTO problem (id, fingerprint, layouts, device_class, environment, policy, family,"
-    " extents, op, flops, created_at, epoch) " COUNTED "SELECT n, " SHA256 ", 'fixed', " DEVICE
-    ", " ENVIRONMENT ", 'threads=1;conditions=warm;time_ns=20000000;samples=10', " HASH(
+    " extents, op, flops, bytes, created_at, epoch) " COUNTED "SELECT n, " SHA256
+    ", 'fixed', " DEVICE ", " ENVIRONMENT
+    ", 'threads=1;conditions=warm;time_ns=20000000;samples=10', " HASH(
         "n / 50") ","
                   " printf('64,64,%d,%d,3,3', n % 50 + 7, n % 50 + 7), 'Y[i] = X[i] * ' || n, "
-                  "231411712.0, 1, 1"
+                  "231411712.0, 1000000.0, 1, 1"
                   " FROM c";
 
 static const char searches_sql[] =
