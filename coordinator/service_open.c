@@ -82,9 +82,6 @@ static void note_worker(void *user, const struct wpk_net_address *address,
 static void note_restoring(void *user)
 {
     const struct wpk_service *service = user;
-    if (wpk_store_beat(service->store, NULL) != WPK_OK) {
-        wpk_log(WPK_LOG_WARN, "not_seen", "%s", "reason=\"PostgreSQL cannot be asked\"");
-    }
     wpk_notify_send(&service->notify, "EXTEND_TIMEOUT_USEC=%d\nSTATUS=reading the jobs", EXTEND_US);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread of the holder makes bases, on a connection of its own: a base takes long. */
+/* A thread of the holder makes bases, on a connection of its own: a base takes long. It ends after
+ * the site is handed over. */
 #include "coordinator/store/keeper.h"
 
 #include "common/crypto.h"
@@ -14,6 +15,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +61,8 @@ struct wpk_keeper {
     uint64_t beat_ns; /* when it was seen last */
     pthread_t thread;
     bool running;
-    int stop_fd; /* an eventfd, for the thread */
+    int stop_fd;         /* an eventfd, for the thread */
+    _Atomic bool serves; /* the writer shows that the holder is alive */
 };
 
 /* ---- connections */
@@ -285,7 +288,8 @@ static wpk_err append(struct wpk_keeper *keeper, const struct wpk_buf *changes, 
 static wpk_err beat(void *user, struct wpk_diag *diag)
 {
     struct wpk_keeper *keeper = user;
-    bool due = keeper->epoch != 0 && wpk_clock_ns() - keeper->beat_ns >= BEAT_NS;
+    atomic_store(&keeper->serves, true);
+    bool due = wpk_clock_ns() - keeper->beat_ns >= BEAT_NS;
     return due ? append(keeper, NULL, "", diag) : WPK_OK;
 }
 
@@ -339,7 +343,6 @@ static wpk_err apply_entries(struct wpk_keeper *keeper, int64_t last, struct wpk
             err = wpk_changes_apply(keeper->store, text_of(line, i, 0), size_of(line, i, 0), diag);
             err = err == WPK_OK ? read_place(keeper, diag) : err;
         }
-        err = err == WPK_OK ? beat(keeper, diag) : err;
     }
     return err;
 }
@@ -460,6 +463,7 @@ static wpk_err put_base(struct wpk_keeper *keeper, struct line *line, struct wpk
     return err;
 }
 
+/* Until the writer does, it also shows that the holder is alive. */
 static void *make_bases(void *user)
 {
     struct wpk_keeper *keeper = user;
@@ -467,10 +471,13 @@ static void *make_bases(void *user)
     prctl(PR_SET_NAME, "bases"); /* as /proc and perf show it */
     while (poll(&stop, 1, BASE_MS) == 0) {
         struct wpk_diag diag = {0};
-        wpk_err err = run(keeper, &keeper->basing, &diag, "SELECT 1 WHERE wpk_is_base_due()", "");
-        if (err == WPK_OK && count_of(&keeper->basing) > 0) {
-            err = put_base(keeper, &keeper->basing, &diag);
-        }
+        struct line *line = &keeper->basing;
+        wpk_err err = run(keeper, line, &diag,
+                          atomic_load(&keeper->serves)
+                              ? "SELECT 1 WHERE $1 <> '' AND wpk_is_base_due()"
+                              : "UPDATE wpk_site SET seen_at = clock_timestamp() WHERE holder = $1",
+                          "t", keeper->holder);
+        err = err == WPK_OK && count_of(line) > 0 ? put_base(keeper, line, &diag) : err;
         if (err != WPK_OK) {
             wpk_log_failure(WPK_LOG_WARN, "base_not_written", err, &diag);
         }
@@ -514,10 +521,7 @@ static wpk_err take_over(struct wpk_keeper *keeper, struct wpk_diag *diag)
         wpk_store_run(keeper->store, "UPDATE installation SET epoch = epoch + 1", "");
         err = wpk_store_commit(keeper->store, diag);
     }
-    err = err == WPK_OK ? wpk_store_read_epoch(keeper->store, diag) : err;
-    keeper->running =
-        err == WPK_OK && pthread_create(&keeper->thread, NULL, make_bases, keeper) == 0;
-    return err == WPK_OK && !keeper->running ? WPK_ESYSTEM : err;
+    return err == WPK_OK ? wpk_store_read_epoch(keeper->store, diag) : err;
 }
 
 wpk_err wpk_keeper_claim(struct wpk_keeper *keeper, bool stale_too, struct wpk_store **out,
@@ -534,7 +538,8 @@ wpk_err wpk_keeper_claim(struct wpk_keeper *keeper, bool stale_too, struct wpk_s
         return wpk_fail(diag, WPK_EBUSY, "%s holds the log", text_of(line, 0, 1));
     }
     keeper->beat_ns = wpk_clock_ns();
-    err = take_over(keeper, diag);
+    keeper->running = pthread_create(&keeper->thread, NULL, make_bases, keeper) == 0;
+    err = keeper->running ? take_over(keeper, diag) : WPK_ESYSTEM;
     if (err == WPK_OK) {
         wpk_log(WPK_LOG_INFO, "holding", "entry=%" PRId64, keeper->number);
         keeper->lent = true;
@@ -578,15 +583,15 @@ void wpk_keeper_close(struct wpk_keeper *keeper)
     if (keeper == NULL) {
         return;
     }
-    if (keeper->running) {
-        (void)eventfd_write(keeper->stop_fd, 1);
-        pthread_join(keeper->thread, NULL);
-    }
     if (keeper->epoch != 0 &&
         run(keeper, &keeper->line, &diag,
             "UPDATE wpk_site SET epoch = epoch + 1, holder = '' WHERE holder = $1", "t",
             keeper->holder) != WPK_OK) {
         wpk_log_failure(WPK_LOG_WARN, "not_handed_over", WPK_EIO, &diag);
+    }
+    if (keeper->running) { /* a base under way is not published any more */
+        (void)eventfd_write(keeper->stop_fd, 1);
+        pthread_join(keeper->thread, NULL);
     }
     wpk_store_close(keeper->lent ? NULL : keeper->store);
     hang_up(&keeper->line);
