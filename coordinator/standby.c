@@ -25,20 +25,6 @@ static wpk_err look(struct wpk_service *service, uint64_t since_ns, struct wpk_d
                : err;
 }
 
-/* Log and tell what is waited for when that changes. */
-static void note(struct wpk_service *service, wpk_err *before, wpk_err err,
-                 const struct wpk_diag *diag)
-{
-    if (err == *before) {
-        wpk_notify_send(&service->notify, "WATCHDOG=1");
-        return;
-    }
-    *before = err;
-    wpk_log(err == WPK_EIO ? WPK_LOG_WARN : WPK_LOG_INFO, "standing_by", "reason=\"%s\"",
-            diag->text);
-    wpk_notify_send(&service->notify, "READY=1\nSTATUS=standing by: %.200s", diag->text);
-}
-
 static wpk_err wait_for_claim(struct wpk_service *service, const sigset_t *signals,
                               struct wpk_diag *diag)
 {
@@ -56,7 +42,12 @@ static wpk_err wait_for_claim(struct wpk_service *service, const sigset_t *signa
             return err;
         }
         since_ns = err == WPK_EIO ? wpk_clock_ns() : since_ns;
-        note(service, &before, err, &why);
+        wpk_notify_send(&service->notify, "WATCHDOG=1");
+        if (err != before) {
+            before = err;
+            wpk_log(WPK_LOG_INFO, "standing_by", "reason=\"%s\"", why.text);
+            wpk_notify_send(&service->notify, "READY=1\nSTATUS=standing by: %.200s", why.text);
+        }
         int signal = sigtimedwait(signals, NULL, &pause);
         service->draining = signal == SIGTERM || signal == SIGINT;
     }

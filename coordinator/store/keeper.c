@@ -244,13 +244,14 @@ static wpk_err get_artifacts(struct wpk_keeper *keeper, int64_t last, struct wpk
 {
     struct line *line = &keeper->line;
     char at[WPK_SHA256_HEX_SIZE] = "";
-    int count = 1;
-    for (int64_t number = keeper->number; count > 0;) {
-        wpk_err err = run(keeper, line, diag,
-                          "SELECT number::text AS text, sha256, bytes FROM wpk_artifact"
-                          " WHERE ((number = $1 AND sha256 > $2) OR number > $1) AND number <= $3"
-                          " ORDER BY number, sha256 LIMIT $4",
-                          "itii", number, at, last, (int64_t)ROWS_MAX);
+    int64_t number = keeper->number;
+    wpk_err err = WPK_OK;
+    for (int count = 1; count > 0;) {
+        err = run(keeper, line, diag,
+                  "SELECT number::text AS text, sha256, bytes FROM wpk_artifact"
+                  " WHERE ((number = $1 AND sha256 > $2) OR number > $1) AND number <= $3"
+                  " ORDER BY number, sha256 LIMIT $4",
+                  "itii", number, at, last, (int64_t)ROWS_MAX);
         count = err == WPK_OK ? count_of(line) : 0;
         for (int i = 0; err == WPK_OK && i < count; i++) {
             number = int_of(line, i, 0);
@@ -258,11 +259,9 @@ static wpk_err get_artifacts(struct wpk_keeper *keeper, int64_t last, struct wpk
             err = wpk_artifact_put(keeper->data_dir, at, text_of(line, i, 2), size_of(line, i, 2),
                                    diag);
         }
-        if (err != WPK_OK) {
-            return err;
-        }
+        count = err == WPK_OK ? count : 0;
     }
-    return WPK_OK;
+    return err;
 }
 
 /* ---- being seen */
