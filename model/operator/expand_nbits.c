@@ -89,7 +89,15 @@ static struct halves halve(struct wpk_expansion *e, const struct weights *w, int
     static const int64_t turned[] = {1, 0};
     struct halves h = {.extent = {rows, w->blocks, 2, w->block / 2}};
 
-    h.x = wpk_compose_reshape(&e->to, e->node->inputs[0], "blocks", 4, h.extent, -1);
+    if (w->k % w->block == 0) {
+        h.x = wpk_compose_reshape(&e->to, e->node->inputs[0], "blocks", 4, h.extent, -1);
+    } else { /* zeros fill the last block, whatever its weights are */
+        int flat =
+            wpk_compose_reshape(&e->to, e->node->inputs[0], "flat", 2, (int64_t[]){rows, w->k}, -1);
+        wpk_buf_printf(&e->text, "Y[i,b,h,t] = X[i,%lld*b+%lld*h+t]", (long long)w->block,
+                       (long long)w->block / 2);
+        h.x = wpk_expansion_equation(e, &flat, 1, WPK_F32, 4, h.extent, -1);
+    }
     h.bytes = halve_blocks(e, w);
     h.scale = wpk_compose_transpose(&e->to, w->scale, 2, turned, -1);
     h.zero = w->zero >= 0 ? wpk_compose_transpose(&e->to, w->zero, 2, turned, -1) : -1;
@@ -172,7 +180,7 @@ wpk_err wpk_expand_matmul_nbits(struct wpk_expansion *e)
     int output = wpk_expansion_output(e, 0), product;
     int product_output = bias.rank >= 0 ? -1 : output;
     bool integers = wpk_graph_int(e->node, "accuracy_level", 0) == LEVEL_INTEGERS;
-    if (w.k % w.block == 0 && (integers || rows <= PACKED_ROWS_MAX)) {
+    if (integers || rows <= PACKED_ROWS_MAX) {
         int64_t extent[WPK_RANK_MAX];
         int flat = a.rank == 2 ? product_output : -1;
         memcpy(extent, a.extent, sizeof(extent));

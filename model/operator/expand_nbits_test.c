@@ -124,7 +124,7 @@ static void test_integers(void **state)
     static struct product cases[] = {
         {.k = 48, .blocks = 3, .rows = 2, .quantizes = true},
         {.k = 48, .blocks = 3, .rows = 18, .quantizes = true, .has_zeros = true},
-        {.k = 43, .blocks = 3, .rows = 2}}; /* in f32 */
+        {.k = 43, .blocks = 3, .rows = 2, .quantizes = true}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         expect(&cases[i], "accuracy_level:i=4");
     }

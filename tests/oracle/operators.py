@@ -1192,7 +1192,7 @@ def matmul_nbits(d):
     d.domain = MICROSOFT
     n, blocks, block = d.pick((1, 3, 8, 17)), d.size(1, 3), d.pick((16, 32, 64))
     k = blocks * block - (d.size(1, block - 1) if d.chance(0.4) else 0)  # the last block may be padded
-    d.set(K=k, N=n, bits=4, block_size=block)
+    d.set(K=k, N=n, bits=4, block_size=block, accuracy_level=d.pick((0, 4)))
     d.add(d.array((d.size(1, 3), d.size(1, 4), k)[d.size(0, 1):]))
     d.add(narrow(d, (n, blocks, block // 2), "u1"), True)
     d.add(scales(d, (n * blocks,)), True)
