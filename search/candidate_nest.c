@@ -227,13 +227,6 @@ int wpk_member_vector(const struct wpk_variant *variant, const struct wpk_space_
     return -1;
 }
 
-/* An axis of the member that is covered whole because another member transforms along it. */
-static bool is_transformed(const struct wpk_group *group, const struct wpk_member *member, int a)
-{
-    int root_axis = member->root_axis[a];
-    return root_axis < 0 || group->whole[root_axis];
-}
-
 /* The innermost loops of a definition, all but those that stay loops, which are in `rolled`. */
 static void put_member_pure(const struct draft *draft, int g, int m,
                             const struct wpk_nest_entry *entry, struct list *list,
@@ -253,7 +246,9 @@ static void put_member_pure(const struct draft *draft, int g, int m,
         put(list, vector, WPK_BIND_UNROLL, lanes);
     }
     for (int a = stage->rank - 1; a >= 0; a--) {
-        bool rolls = draft->d[g].roll && !member->literal[a] && is_transformed(group, member, a);
+        /* it is covered whole because another member transforms along it */
+        bool transformed = member->root_axis[a] < 0 || group->whole[member->root_axis[a]];
+        bool rolls = draft->d[g].roll && !member->literal[a] && transformed;
         if (a != vector && entry->extent[a] > 1 && rolls) {
             put(rolled, a, WPK_BIND_SERIAL, 1);
         } else if (a != vector && entry->extent[a] > 1) {

@@ -298,11 +298,6 @@ static void add_update(struct count *w, int e, const struct wpk_feature_shape *s
 
 /* ---- totals */
 
-static double instructions_of(const struct wpk_body *body)
-{
-    return body->runs * (body->arithmetic + body->loads + body->stores);
-}
-
 static void add_totals(struct count *w)
 {
     struct wpk_features *out = w->out;
@@ -310,7 +305,8 @@ static void add_totals(struct count *w)
     int threads = w->threads;
     for (int b = 0; b < out->body_count; b++) {
         struct wpk_body *body = &out->body[b];
-        double own = instructions_of(body), share = body->parallel / threads;
+        double own = body->runs * (body->arithmetic + body->loads + body->stores),
+               share = body->parallel / threads;
         double products = body->multiply_add ? body->runs * body->arithmetic : 0;
         out->arithmetic += body->runs * body->arithmetic;
         out->loads += body->runs * body->loads;

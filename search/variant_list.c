@@ -85,12 +85,6 @@ static int count_room(const struct wpk_program *program)
     return room;
 }
 
-static bool fits(const struct wpk_site_choice *choice, const struct need *need, int tensors)
-{
-    return wpk_accuracy_admits((struct wpk_accuracy){need->times}, choice->error_least) &&
-           tensors + choice->tensors <= need->tensors;
-}
-
 /* Add the choices of one more site, and keep the `max` best: the best sums of several lists begin
  * with the best sums of the first ones. */
 static int extend(const struct wpk_site *site, int number, const struct need *need,
@@ -100,7 +94,9 @@ static int extend(const struct wpk_site *site, int number, const struct need *ne
     int total = 0;
     for (int i = 0; i < count; i++) {
         for (int k = 0; k < site->choice_count; k++) {
-            if (fits(&site->choice[k], need, list[i].tensors)) {
+            const struct wpk_site_choice *choice = &site->choice[k];
+            if (wpk_accuracy_admits((struct wpk_accuracy){need->times}, choice->error_least) &&
+                list[i].tensors + choice->tensors <= need->tensors) {
                 all[total] = list[i];
                 all[total].choice[number] = (uint8_t)k;
                 all[total].tensors += site->choice[k].tensors;

@@ -284,13 +284,6 @@ static wpk_err propose(void *state, struct wpk_course *course, struct wpk_candid
 
 /* ---- learning */
 
-static bool is_due(const struct automatic *a, const struct wpk_course *course)
-{
-    int fitted = wpk_cost_model_fitted(a->model);
-    int wait = fitted / FIT_SHARE > FIT_EVERY ? fitted / FIT_SHARE : FIT_EVERY;
-    return fitted > course->trial_count || course->trial_count >= fitted + wait;
-}
-
 /* True if the trial is a leader: one of the fastest tenth. */
 static bool leads(const struct wpk_course *course, const struct wpk_course_trial *trial)
 {
@@ -309,7 +302,9 @@ static void learn(void *state, struct wpk_course *course, const struct wpk_cours
         a->gained[source] = FORGET * a->gained[source] + (leads(course, trial) ? 1 : 0);
         a->tried[source] = FORGET * a->tried[source] + 1;
     }
-    if (is_due(a, course)) {
+    int fitted = wpk_cost_model_fitted(a->model);
+    int wait = fitted / FIT_SHARE > FIT_EVERY ? fitted / FIT_SHARE : FIT_EVERY;
+    if (fitted > course->trial_count || course->trial_count >= fitted + wait) {
         wpk_cost_model_fit(a->model, course);
     }
 }

@@ -107,11 +107,6 @@ static double temperature(const struct walk *walk, const struct wpk_course *cour
     return t;
 }
 
-static bool accepts(struct walk *walk, double from, double to, double t)
-{
-    return to <= from || (isfinite(to) && wpk_rng_unit(&walk->rng) < wpk_real_exp((from - to) / t));
-}
-
 /* The first trials fill the chains with the best of them, in order. */
 static void begin(struct walk *walk, const struct wpk_course *course,
                   const struct wpk_course_trial *trial)
@@ -166,7 +161,9 @@ static void learn(void *state, struct wpk_course *course, const struct wpk_cours
     }
     int i = (int)((course->learnt - 1) % (uint64_t)chains);
     struct chain *chain = &walk->chain[i];
-    if (accepts(walk, chain->time, trial->time, temperature(walk, course, i))) {
+    double t = temperature(walk, course, i), worse = trial->time - chain->time;
+    if (trial->time <= chain->time ||
+        (isfinite(trial->time) && wpk_rng_unit(&walk->rng) < wpk_real_exp(-worse / t))) {
         *chain = (struct chain){trial->candidate, trial->time};
     }
     walk->steps++;

@@ -257,11 +257,6 @@ static int decide(struct rl *rl, struct episode *episode, int count, int wanted,
     return taken;
 }
 
-static bool has_room(const struct episode *episode)
-{
-    return episode->input_count + WPK_CHOICES_MAX <= VALUES_MAX;
-}
-
 /* Choose the variant: that of `wanted`, or one that the policy draws, of those that trials have if
  * it is imagined: these are derived, which needs no memory.
  *   shape   known [variant_count], NULL: all */
@@ -308,7 +303,7 @@ static int choose_value(struct rl *rl, struct view *view, struct episode *episod
             list[count++] = c;
         }
     }
-    if (count < 2 || !has_room(episode)) {
+    if (count < 2 || episode->input_count + WPK_CHOICES_MAX > VALUES_MAX) {
         return wanted != NULL ? wanted->gene[g]
                : count == 0   ? so_far->gene[g]
                               : list[count == 1 ? 0 : (int)wpk_rng_below(rng, (uint64_t)count)];
@@ -403,13 +398,6 @@ static void improve(struct rl *rl, const struct wpk_course *course, int count)
     }
 }
 
-/* Trials that were thinned out are no longer those of the model. */
-static bool is_due(const struct rl *rl, const struct wpk_course *course)
-{
-    return (course->learnt >= FIRST && course->learnt % EVERY == 0) ||
-           wpk_cost_model_fitted(rl->model) > course->trial_count;
-}
-
 static void learn(void *state, struct wpk_course *course, const struct wpk_course_trial *trial)
 {
     struct rl *rl = state;
@@ -417,7 +405,10 @@ static void learn(void *state, struct wpk_course *course, const struct wpk_cours
     bool known[WPK_VARIANTS_MAX] = {false};
     int count = 0;
     (void)trial;
-    if (!is_due(rl, course) || course->best < 0) {
+    /* trials that were thinned out are no longer those of the model */
+    bool is_due = (course->learnt >= FIRST && course->learnt % EVERY == 0) ||
+                  wpk_cost_model_fitted(rl->model) > course->trial_count;
+    if (!is_due || course->best < 0) {
         return;
     }
     wpk_cost_model_fit(rl->model, course);

@@ -10,12 +10,6 @@
 
 /* ---- arguments: what is read, then what is written */
 
-static bool is_argument(enum wpk_role role, int pass)
-{
-    return pass == 0 ? role == WPK_ROLE_INPUT || role == WPK_ROLE_CONSTANT
-                     : role == WPK_ROLE_OUTPUT;
-}
-
 static void put_arguments(struct wpk_c_kernel *k, bool call)
 {
     int count = 0;
@@ -23,7 +17,9 @@ static void put_arguments(struct wpk_c_kernel *k, bool call)
         for (int t = 0; t < k->program->tensor_count; t++) {
             const struct wpk_tensor *tensor = &k->program->tensors[t];
             int bytes = wpk_c_type_bytes(wpk_c_memory_type(tensor->dtype));
-            if (!is_argument(tensor->role, pass)) {
+            bool out = tensor->role == WPK_ROLE_OUTPUT;
+            bool in = tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT;
+            if (pass == 0 ? !in : !out) {
                 continue;
             }
             wpk_c_put(&k->text, call ? ", " : ", ");

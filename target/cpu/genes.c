@@ -420,11 +420,6 @@ static void add_place(struct wpk_gene_list *c, int gene, const struct wpk_plan *
     wpk_gene_list_choice(c, gene, wpk_place(group, level), text);
 }
 
-static bool is_output(const struct wpk_program *program, const struct wpk_group *group)
-{
-    return program->tensors[program->stages[group->root].output].role == WPK_ROLE_OUTPUT;
-}
-
 static void derive_place(struct wpk_gene_list *c, const struct wpk_structure *s, int g,
                          struct wpk_slots *slots)
 {
@@ -435,7 +430,9 @@ static void derive_place(struct wpk_gene_list *c, const struct wpk_structure *s,
     }
     slots->at = wpk_gene_list_add(c, false, "%s.at", plan->group[g].name);
     add_place(c, slots->at, plan, -1, WPK_LEVEL_ROOT);
-    if (is_output(&c->variant->program, &plan->group[g])) { /* nobody may need all of it */
+    const struct wpk_program *program = &c->variant->program;
+    int output = program->stages[plan->group[g].root].output;
+    if (program->tensors[output].role == WPK_ROLE_OUTPUT) { /* nobody may need all of it */
         return;
     }
     for (int h = g + 1; h <= last; h++) {

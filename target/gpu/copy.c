@@ -9,12 +9,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-static bool is_zero(const struct wpk_c_kernel *k, int node)
-{
-    return node < 0 ||
-           (k->program->nodes[node].kind == WPK_NODE_LITERAL && k->program->nodes[node].value == 0);
-}
-
 static bool add_limits(struct wpk_c_kernel *k, const struct wpk_tensor *t,
                        const struct wpk_form *index, struct wpk_cuda_move *out)
 {
@@ -39,7 +33,8 @@ static bool find_source(struct wpk_c_kernel *k, const struct wpk_c_point *point,
                         struct wpk_cuda_move *out)
 {
     const struct wpk_node *node = &k->program->nodes[id];
-    if (node->kind != WPK_NODE_LOAD || !is_zero(k, node->outside)) {
+    if (node->kind != WPK_NODE_LOAD ||
+        (node->outside >= 0 && !wpk_load_is_zero_outside(k->program, node))) {
         return false;
     }
     const struct wpk_tensor *t = &k->program->tensors[node->tensor];

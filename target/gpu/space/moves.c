@@ -17,12 +17,6 @@ struct source {
     bool inside;
 };
 
-static bool is_zero(const struct wpk_program *program, int node)
-{
-    return node < 0 ||
-           (program->nodes[node].kind == WPK_NODE_LITERAL && program->nodes[node].value == 0);
-}
-
 bool wpk_cuda_moves_only(const struct wpk_program *program, int s)
 {
     const struct wpk_stage *stage = &program->stages[s];
@@ -43,7 +37,8 @@ static bool find_source(const struct wpk_program *program, const struct wpk_cuda
 {
     const struct wpk_node *node = &program->nodes[id];
     int64_t one[WPK_AXES_MAX], index[WPK_AXES_MAX] = {0}, last;
-    if (node->kind != WPK_NODE_LOAD || !is_zero(program, node->outside)) {
+    if (node->kind != WPK_NODE_LOAD ||
+        (node->outside >= 0 && !wpk_load_is_zero_outside(program, node))) {
         return false;
     }
     const struct wpk_tensor *t = &program->tensors[node->tensor];

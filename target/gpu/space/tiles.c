@@ -15,12 +15,6 @@ const struct wpk_cuda_kept *wpk_cuda_kept_of(const struct wpk_variant *variant)
     return structure->kind;
 }
 
-static int count_joins(const struct wpk_cuda_kept *kept, int group)
-{
-    const struct wpk_cuda_join_genes *gene = &kept->join[group];
-    return (gene->together >= 0) + (gene->behind >= 0) + (gene->before >= 0);
-}
-
 /* Threads beside those along i and j: of a root that ends transforms, those along other axes, whose
  * last tile is not whole. A block of threads has all of these axes. */
 static int64_t find_tiles_beside(const struct wpk_stage *root, const struct wpk_cuda_group *group)
@@ -263,7 +257,9 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
     int64_t value[GENES_MAX] = {0};
     int first = kept->first[number];
     const struct wpk_cuda_guessed_genes *guessed = &kept->guessed[number];
-    int count = kept->first[number + 1] - first - guessed->count - count_joins(kept, number);
+    const struct wpk_cuda_join_genes *gene = &kept->join[number];
+    int joins = (gene->together >= 0) + (gene->behind >= 0) + (gene->before >= 0);
+    int count = kept->first[number + 1] - first - guessed->count - joins;
     bool reduces = group->sum >= 0, shares = group->kind == WPK_CUDA_SHARED;
     bool transforms = group->kind == WPK_CUDA_TRANSFORMS;
     int staged = transforms ? WPK_CUDA_THREAD_I : WPK_CUDA_STAGED + group->ordered;
