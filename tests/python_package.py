@@ -22,7 +22,7 @@ import woodpecker as wpk  # noqa: E402
 
 assert "numpy" not in sys.modules, "the import needs no NumPy"
 import numpy as np  # noqa: E402
-from woodpecker import _library, _tensor  # noqa: E402
+from woodpecker import _dlpack, _library, _tensor  # noqa: E402
 
 TOLERANCE = 1e-5
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
@@ -94,9 +94,89 @@ def test_refusals(plan, x, y):
     raises(wpk.InvalidInput, lambda: plan.run({"x": x.astype("f8")}), "float64")
     raises(wpk.InvalidInput, lambda: plan.run({"x": np.repeat(x, 2, -1)[..., ::2]}), "rows")
     raises(wpk.InvalidInput, lambda: plan.run({"x": x}, out={"y": y.astype("f8")}), "output y")
+    for _ in range(2):  # once the types are known, too
+        raises(wpk.InvalidInput, lambda: plan.run({"x": x}, out={"y": np.broadcast_to(y, y.shape)}), "output y is read-only")
+        plan.run({"x": x})
     raises(wpk.NotFound, lambda: wpk.load("/nowhere.wpk"), "/nowhere.wpk")
     raises(FileNotFoundError, lambda: wpk.load("/nowhere.choice"))
     raises(wpk.CorruptFile, lambda: wpk.load(__file__))
+
+
+class Lender:
+    """Another library's array: capsules of bf16 by ctypes, with or without a version."""
+    DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+    def __init__(self, bits, versioned, device=1, read_only=False, code=4, strides=None):
+        self.bits, self.versioned, self.device, self.deleted, self.capsules = bits, versioned, device, 0, []
+        self.shape = bits.shape
+        extents = (ctypes.c_int64 * bits.ndim)(*bits.shape)
+        steps = (ctypes.c_int64 * bits.ndim)(*[step // 2 for step in bits.strides])
+        self.tensor = _dlpack._Tensor(bits.ctypes.data - 6, (device, 0), bits.ndim, code, 16, 1, ctypes.addressof(extents),
+                                      None if strides is None else ctypes.addressof(steps), 6)
+        self.deleter = self.DELETER(self.delete)
+        address = ctypes.cast(self.deleter, ctypes.c_void_p).value
+
+        class Unversioned(ctypes.Structure):
+            _fields_ = [("tensor", _dlpack._Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+        self.managed = _dlpack._Versioned((1, 0), None, address, int(read_only), self.tensor) if versioned else \
+            Unversioned(self.tensor, None, address)
+        self.kept = extents, steps
+
+    def delete(self, _):
+        self.deleted += 1
+
+    def __dlpack_device__(self):
+        return self.device, 0
+
+    def __dlpack__(self, **options):
+        if options and not self.versioned:
+            raise TypeError("an old library knows no %s" % options)
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+        self.capsules.append(new(ctypes.addressof(self.managed), b"dltensor" + b"_versioned" * self.versioned, None))
+        return self.capsules[-1]
+
+
+def test_bfloat16():
+    """Capsules of bf16 are read and written without a copy; NumPy has no such type."""
+    kind = _library.TensorType(3, 2, (ctypes.c_int64 * 10)(2, 3))
+    tensor = _tensor.Tensor(_library.Argument(b"w", kind))
+    assert tensor.dtype == "bfloat16"
+    bits = (np.arange(6, dtype="f4").reshape(2, 3).view("u4") >> 16).astype("u2")
+    for versioned in (False, True):
+        for strides in (None, True):
+            lender = Lender(bits, versioned, strides=strides)
+            taken = tensor.take(lender)
+            assert taken.ctypes.data == bits.ctypes.data and (taken == bits).all() and taken.shape == (2, 3)
+            assert _dlpack._name(lender.capsules[0]) == b"used_dltensor" + b"_versioned" * versioned
+            assert lender.deleted == 0
+            del taken
+            lender.capsules.clear()
+            assert lender.deleted == 1, lender.deleted
+        skewed = Lender(np.arange(12, dtype="u2").reshape(2, 6)[:, ::2], versioned, strides=True)
+        raises(wpk.InvalidInput, lambda lent=skewed: tensor.take(lent), "input w does not lie in rows")
+        assert (tensor.take(skewed, copy=True) == [[0, 2, 4], [6, 8, 10]]).all()
+        raises(wpk.InvalidInput, lambda: tensor.take(Lender(bits, versioned, device=2)), "input w cannot be read by DLPack")
+        raises(wpk.InvalidInput, lambda: tensor.take(Lender(bits, versioned, code=0)), "w is bfloat16[2, 3], and int16")
+        raises(wpk.InvalidInput, lambda: tensor.take(Lender(bits.T.copy(), versioned)), "and bfloat16[3, 2] is given")
+    frozen = Lender(bits, True, read_only=True)
+    assert (tensor.take(frozen) == bits).all(), "an input is only read"
+    raises(wpk.InvalidInput, lambda: tensor.take(frozen, "output"), "output w is read-only")
+    raises(wpk.InvalidInput, lambda: tensor.take(bits.astype("f4"), copy=True), "float32")
+    kind.dtype = 0
+    single = _tensor.Tensor(_library.Argument(b"w", kind))
+    for copies in (False, True):  # bits are no numbers
+        raises(wpk.InvalidInput, lambda: single.take(Lender(bits, True), copy=copies), "w is float32[2, 3], and bfloat16")
+
+    out = tensor.empty()
+    out[:] = bits
+    for options in ({}, {"max_version": (1, 0)}):
+        capsule = out.__dlpack__(**options)
+        assert _dlpack._opened(capsule)[0].code == 4
+    again = tensor.take(type("Other", (), {"__dlpack__": lambda self, **options: out.__dlpack__(**options),
+                                           "__dlpack_device__": lambda self: out.__dlpack_device__()})())
+    assert again.ctypes.data == out.ctypes.data and (again == bits).all() and type(out + 1) is np.ndarray
 
 
 def test_threads(plan, x, y):
@@ -152,6 +232,7 @@ def main():
     test_layouts(plan)
     test_run(plan, x, y)
     test_refusals(plan, x, y)
+    test_bfloat16()
     test_threads(plan, x, y)
     test_fork(plan, x, y)
     test_close(path, x)

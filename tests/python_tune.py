@@ -53,6 +53,28 @@ def test_op(data):
     raises(wpk.InvalidInput, lambda: wpk.op("C[i] = A[i] +", A="f32[4]").tune(candidates=1, data=data), "op:1:")
 
 
+def test_bfloat16(data):
+    """An operator and a plan on arrays of bf16: ml_dtypes' are taken as they are, outputs are bf16 by DLPack."""
+    import ml_dtypes
+    from onnx import TensorProto, helper
+
+    x, y = (np.arange(12).reshape(3, 4).astype(ml_dtypes.bfloat16) * factor for factor in (1, 3))
+    double = wpk.op("C[i,j] = A[i,j] + A[i,j] + B[i,j]", A="bf16[3,4]", B="bf16[3,4]", C="bf16[3,4]")
+    double.tune(candidates=1, data=data, progress=False)
+    assert (double(x, y).view(ml_dtypes.bfloat16) == 5 * x).all()
+
+    ends = [helper.make_tensor_value_info(name, TensorProto.BFLOAT16, [3, 4]) for name in "xyz"]
+    nodes = [helper.make_node("Add", ["x", "y"], ["s"]), helper.make_node("Mul", ["s", "y"], ["z"])]
+    model = helper.make_model(helper.make_graph(nodes, "add", ends[:2], ends[2:]),
+                              opset_imports=[helper.make_opsetid("", 22)])
+    plan = wpk.compile(model, seconds=0, data=data, progress=False)
+    z = np.empty_like(x)
+    assert plan.run({"x": x, "y": y}, out={"z": z})["z"] is z and (z == (x + y) * y).all()
+    found = plan.run({"x": x.view("u2"), "y": y})["z"]
+    assert (found == z.view("u2")).all() and hasattr(type(found), "__dlpack__") and type(found) is not np.ndarray
+    raises(wpk.InvalidInput, lambda: plan.run({"x": x.astype("f4"), "y": y}, copy=True), "x is bfloat16[3, 4], and float32")
+
+
 def test_compile(model, x, y, data, folder):
     plan = wpk.compile(model, seconds=0, data=data, progress=False)
     assert near(plan.run({"x": x})["y"], y)
@@ -104,6 +126,7 @@ def main():
     model, x, y, url, job, folder = sys.argv[1:]
     x, y, data = np.load(x), np.load(y), os.path.join(folder, "python-history")
     test_op(data)
+    test_bfloat16(data)
     test_compile(model, x, y, data, folder)
     test_interrupt(model, x, y, data)
     test_client(url, job)

@@ -194,7 +194,7 @@ class Plan:
         Returns
         -------
         dict
-            Each output's array, by name.
+            Each output's array, by name: the one in ``out``, else a new one.
 
         Raises
         ------
@@ -215,4 +215,6 @@ class Plan:
         model.put(index, taken)
         if code:
             check(code, text=reason)
+        if out:
+            results = [out.get(tensor.name, array) for tensor, array in zip(of_outputs, results)]
         return {tensor.name: array for tensor, array in zip(of_outputs, results)}

@@ -16,7 +16,8 @@ class Tensor:
     ----------
     name : str
     dtype : str
-        NumPy's name, such as ``float32``; ``bfloat16`` is given and returned as ``uint16``.
+        NumPy's name, such as ``float32``. Of ``bfloat16``, which NumPy does not have, arrays are the bits, as
+        ``uint16``; by DLPack they are bf16.
     shape : tuple of int
     """
 
@@ -41,25 +42,46 @@ class Tensor:
         Raises
         ------
         InvalidInput
-            It has another shape or type, or its elements do not lie one after the other in rows.
+            It has another shape or type, its elements do not lie one after the other in rows, it is on another device,
+            or it is an output and read-only.
         """
         if self._kind is not None and getattr(array, "dtype", None) is self._kind and array.shape == self.shape and \
-                array.flags.c_contiguous:
+                array.flags.c_contiguous and (what != "output" or array.flags.writeable):
             return array
         import numpy
 
-        if not isinstance(array, numpy.ndarray):
-            array = numpy.from_dlpack(array) if hasattr(array, "__dlpack__") else numpy.asarray(array)
-        if copy and array.shape == self.shape:
+        array, is_bfloat16, is_writeable = self._read(array, what)
+        converts = array.dtype == "uint16" if self.dtype == "bfloat16" else not is_bfloat16
+        if copy and array.shape == self.shape and converts:
             array = numpy.ascontiguousarray(array, self._numpy).reshape(self.shape)
         if array.shape != self.shape or array.dtype != self._numpy:
             raise InvalidInput("%s %s is %s%s, and %s%s is given" % (
-                what, self.name, self.dtype, list(self.shape), array.dtype, list(array.shape)))
+                what, self.name, self.dtype, list(self.shape), "bfloat16" if is_bfloat16 else array.dtype,
+                list(array.shape)))
         if not array.flags.c_contiguous:
             raise InvalidInput("%s %s does not lie in rows; numpy.ascontiguousarray makes a copy that does" % (
                 what, self.name))
+        if what == "output" and not is_writeable:
+            raise InvalidInput("%s %s is read-only" % (what, self.name))
         self._kind = array.dtype
         return array
+
+    def _read(self, given, what):
+        """An array of what is given, without a copy; whether it has the bits of bf16, and whether it may be written to."""
+        import numpy
+
+        if isinstance(given, numpy.ndarray) or not hasattr(given, "__dlpack__"):
+            array = numpy.asarray(given)
+            is_bfloat16 = array.dtype.name == "bfloat16"  # of ml_dtypes
+            return array.view("uint16") if is_bfloat16 else array, is_bfloat16, array.flags.writeable
+        from ._dlpack import Lent
+
+        lent = Lent(given)
+        try:
+            array = numpy.from_dlpack(lent)
+        except Exception as reason:  # of each library its own
+            raise InvalidInput("%s %s cannot be read by DLPack: %s" % (what, self.name, reason)) from reason
+        return array, lent.is_bfloat16, lent.is_writeable
 
     def empty(self):
         """A new array for it; one of several cache lines begins with one."""
@@ -69,9 +91,15 @@ class Tensor:
             self._kind = numpy.dtype(self._numpy)
             self._size = int(numpy.prod(self.shape, dtype=numpy.int64)) * self._kind.itemsize
         if self._size < ALIGNED_BYTES:
-            return numpy.empty(self.shape, self._kind)
-        memory = numpy.empty(self._size + 64, numpy.uint8)
-        return numpy.ndarray(self.shape, self._kind, memory, -address(memory) % 64)
+            array = numpy.empty(self.shape, self._kind)
+        else:
+            memory = numpy.empty(self._size + 64, numpy.uint8)
+            array = numpy.ndarray(self.shape, self._kind, memory, -address(memory) % 64)
+        if self.dtype != "bfloat16":
+            return array
+        from ._dlpack import Bfloat16Array
+
+        return array.view(Bfloat16Array)
 
 
 _view, _addressof = ctypes.c_char.from_buffer, ctypes.addressof
