@@ -11,6 +11,7 @@
 #include "common/json.h"
 #include "model/onnx/read.h"
 #include "schema/convert.h"
+#include "schema/job.h"
 #include "schema/npy.h"
 
 #include <math.h>
@@ -460,10 +461,10 @@ enum wpk_exit wpk_command_bench(struct wpk_invocation *call)
 
 struct proof {
     struct wpk_run_model options;
-    const char *before;
+    const char *after;
     bool json;
-    struct bench bench;               /* entrants: after, before */
-    const struct wpk_plan_call *call; /* after */
+    struct bench bench; /* entrants: after, before */
+    const struct wpk_plan_call *before;
     bool is_faster;
 };
 
@@ -523,55 +524,72 @@ static wpk_err print_proof(struct proof *proof)
     return wpk_json_puts(w, true);
 }
 
-static wpk_err use_before(const struct wpk_plan_call *before, void *user, struct wpk_diag *diag)
+static wpk_err use_after(const struct wpk_plan_call *after, void *user, struct wpk_diag *diag)
 {
     struct proof *proof = user;
     struct bench *bench = &proof->bench;
+    const struct wpk_plan_call *const calls[] = {after, proof->before};
     wpk_err err = WPK_OK;
 
-    if (before->output_count != proof->call->output_count ||
-        before->input_count != proof->call->input_count) {
+    if (after->output_count != calls[1]->output_count ||
+        after->input_count != calls[1]->input_count) {
         return wpk_fail(diag, WPK_EINVAL, "the plans are of two models");
     }
-    if (wpk_model_threads(before->model) == 1 && wpk_model_threads(proof->call->model) == 1) {
+    if (wpk_model_threads(after->model) == 1 && wpk_model_threads(calls[1]->model) == 1) {
         pin();
     }
     for (int round = 0; err == WPK_OK && round < ROUNDS; round++) {
         for (int i = 0; err == WPK_OK && i < 2; i++) {
             int e = round % 2 == 0 ? i : 1 - i;
-            err = time_ours(e == 0 ? proof->call : before, &bench->entrant[e].ns[round]);
+            err = time_ours(calls[e], &bench->entrant[e].ns[round]);
         }
     }
-    err = err == WPK_OK ? difference_of(proof->call, before, &bench->entrant[1].difference, diag)
-                        : err;
+    err = err == WPK_OK ? difference_of(after, calls[1], &bench->entrant[1].difference, diag) : err;
     return err == WPK_OK ? print_proof(proof) : err;
 }
 
-static wpk_err use_after(const struct wpk_plan_call *call, void *user, struct wpk_diag *diag)
+/* A model after it has as many threads. */
+static wpk_err use_before(const struct wpk_plan_call *before, void *user, struct wpk_diag *diag)
 {
     struct proof *proof = user;
-    proof->call = call;
-    return wpk_run_model_with(proof->before, &proof->options, use_before, proof, diag);
+    proof->before = before;
+    if (proof->options.threads == 0) {
+        proof->options.threads = wpk_model_threads(before->model);
+    }
+    return wpk_run_model_with(proof->after, &proof->options, use_after, proof, diag);
 }
 
 enum wpk_exit wpk_command_prove(struct wpk_invocation *call)
 {
     static struct proof proof;
+    struct wpk_session_options history = {0};
     const struct wpk_option options[] = {
         WPK_ARGS_LIST("input", "TENSOR=FILE.npy",
                       "an input; drawn where none is given (repeatable)", &proof.options.inputs),
-        WPK_PLAN_SHAPE_OPTION_ROW(proof.options.fixing.shapes),
+        WPK_ARGS_INT("threads", "N", "of a model's plan; default as many as BEFORE has",
+                     &proof.options.threads, 1, WPK_JOB_THREADS_MAX),
+        WPK_MODEL_FIXING_OPTION_ROWS(proof.options.fixing),
+        WPK_SESSION_OPTION_ROWS(history),
         WPK_ARGS_FLAG("json", "as JSON", &proof.json),
         WPK_ARGS_END,
     };
 
-    if (!wpk_command_begin(call, options, 2, 2)) {
+    if (!wpk_command_begin(call, options, 1, 2)) {
         return call->status;
     }
+    if (call->args.operand_count == 1) {
+        return wpk_command_end(
+            call,
+            wpk_fail(&call->diag, WPK_EINVAL,
+                     "%s beside what? Give the plan from before it was tuned, too: BEFORE.wpk %s",
+                     call->args.operands[0], call->args.operands[0]));
+    }
     proof.options.draw = true;
-    proof.before = call->args.operands[0];
+    proof.options.history = &history;
+    proof.options.tmp_dir = call->context->tmp_dir;
+    proof.after = call->args.operands[1];
     wpk_err err =
-        wpk_run_model_with(call->args.operands[1], &proof.options, use_after, &proof, &call->diag);
+        wpk_run_model_with(call->args.operands[0], &proof.options, use_before, &proof, &call->diag);
     if (err == WPK_OK && !(proof.bench.entrant[1].difference <= DIFFERENCE_QUANTIZED_MAX)) {
         fprintf(stderr, "wpkctl: the outputs differ: one of the two plans is wrong\n");
         call->status = WPK_EXIT_FAILED;

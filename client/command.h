@@ -75,7 +75,8 @@ struct wpk_invocation {
     X(profile, "MODEL.wpk", "where the time of a model's plan goes, step by step")                 \
     X(show, "MODEL.wpk", "draw a model's plan as an SVG: what became of each node, and why")       \
     X(bench, "MODEL.wpk", "time a model's plan, and other engines beside it")                      \
-    X(prove, "BEFORE.wpk AFTER.wpk", "time two plans of a model in turns: is the second faster?")  \
+    X(prove, "BEFORE.wpk AFTER.wpk|MODEL.onnx",                                                    \
+      "time two plans of a model in turns: is the second faster?")                                 \
     X(complete, "jobs|kernels|workers|names",                                                      \
       "what shells complete from; asks a wpkd that runs, and starts none")                         \
     X(lookup, "FILE|FINGERPRINT",                                                                  \

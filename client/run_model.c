@@ -2,6 +2,7 @@
 #include "client/run_model.h"
 
 #include "client/run_tensors.h"
+#include "common/fs.h"
 #include "common/json.h"
 #include "model/operator/interpret.h"
 #include "model/operator/lower.h"
@@ -16,6 +17,7 @@
 #include <string.h>
 
 #define SEED 1 /* of what is drawn */
+#define PATH_SIZE 4096
 
 /* Fill in one tensor's name and type, and allocate it.   owns  `name` is borrowed */
 static wpk_err init(struct wpk_run_tensor *tensor, const char *name,
@@ -285,10 +287,76 @@ static wpk_err with_plan(const char *path, const struct wpk_run_model *options,
     return err;
 }
 
+static bool never(void)
+{
+    return false;
+}
+
+static int add_option(const char **words, int count, const char *option, const char *value)
+{
+    words[count] = option;
+    words[count + 1] = value;
+    return value != NULL ? count + 2 : count;
+}
+
+/* Write what history makes of a model into the folder, by wpkctl tune. */
+static wpk_err make_plan(const char *path, const struct wpk_run_model *options, const char *folder,
+                         char *plan, struct wpk_diag *diag)
+{
+    static const char *words[4 * WPK_ARGS_LIST_MAX + 32];
+    const struct wpk_server_access_given *given = &options->history->given;
+    const struct wpk_model_fixing *fixing = &options->fixing;
+    struct wpk_child child = {0};
+    char threads[32], log[PATH_SIZE + 16], said[WPK_DIAG_TEXT_MAX / 2];
+    int count = 0;
+
+    snprintf(threads, sizeof(threads), "%lld",
+             (long long)(options->threads > 0 ? options->threads : 1));
+    snprintf(log, sizeof(log), "%s/log", folder);
+    words[count++] = "wpkctl";
+    count = add_option(words, count, "tune", path);
+    count = add_option(words, count, "-o", plan);
+    count = add_option(words, count, "--candidates", "1");
+    count = add_option(words, count, "--seconds", "1");
+    count = add_option(words, count, "--threads", threads);
+    count = add_option(words, count, "--data", options->history->data_dir);
+    count = add_option(words, count, "--server", given->server);
+    count = add_option(words, count, "--token-file", given->token_file);
+    count = add_option(words, count, "--ca", given->ca);
+    count = add_option(words, count, "--math", fixing->math);
+    count = add_option(words, count, "--weights", fixing->weights);
+    for (int i = 0; i < fixing->shapes.count; i++) {
+        count = add_option(words, count, "--shape", fixing->shapes.items[i]);
+    }
+    for (int i = 0; i < fixing->binds.count; i++) {
+        count = add_option(words, count, "--bind", fixing->binds.items[i]);
+    }
+    words[count++] = given->insecure ? "--insecure" : "--quiet";
+    words[count] = NULL;
+    wpk_err err = wpk_child_start(&child, words, log, diag);
+    if (err == WPK_OK && wpk_child_wait(&child, never) != 0) {
+        wpk_child_last_words(log, said, sizeof(said));
+        err = wpk_fail(diag, WPK_EUNSUPPORTED, "no plan of %s: %s", path, said);
+    }
+    return err;
+}
+
 wpk_err wpk_run_model_with(const char *path, const struct wpk_run_model *options,
                            wpk_run_model_use use, void *user, struct wpk_diag *diag)
 {
-    return with_plan(path, options, use, user, false, diag);
+    char folder[PATH_SIZE], plan[PATH_SIZE + 16];
+
+    if (options->history == NULL || !wpk_model_file_is_onnx(path)) {
+        return with_plan(path, options, use, user, false, diag);
+    }
+    wpk_err err = wpk_fs_make_temporary(options->tmp_dir, "wpk-plan", folder, sizeof(folder), diag);
+    if (err == WPK_OK) {
+        snprintf(plan, sizeof(plan), "%s/plan.wpk", folder);
+        err = make_plan(path, options, folder, plan, diag);
+        err = err == WPK_OK ? with_plan(plan, options, use, user, false, diag) : err;
+        (void)!wpk_fs_remove_tree(folder, NULL);
+    }
+    return err;
 }
 
 static wpk_err run_once(const struct wpk_plan_call *call, void *user, struct wpk_diag *diag)

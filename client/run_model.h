@@ -17,6 +17,10 @@ struct wpk_run_model {
     bool check;                     /* of a plan: each step (model/plan/check_plan.h) */
     const char *verify;             /* of a plan: the ONNX model that it is of; NULL: none */
     bool json;                      /* say what was computed as JSON */
+    /* Of wpk_run_model_with: an ONNX model stands for the plan that this history has of it. */
+    const struct wpk_session_options *history; /* NULL: it takes plans alone */
+    const char *tmp_dir;                       /* with a history */
+    int64_t threads;                           /* likewise; 0: one */
 };
 
 /* Compute an ONNX model node by node in f64 and write its outputs in their own types.
@@ -29,8 +33,11 @@ wpk_err wpk_run_model_interpret(const char *path, const struct wpk_run_model *op
 typedef wpk_err (*wpk_run_model_use)(const struct wpk_plan_call *call, void *user,
                                      struct wpk_diag *diag);
 
-/* Open a plan through libwpk, as any host does, read or draw its inputs, and call `use`.
- *   errors  those of wpk_model_open, wpk_model_context_new and `use`; as above */
+/* Open a plan through libwpk, as any host does, read or draw its inputs, and call `use`. The plan of
+ * a model is made by `wpkctl tune`, without a search: an operator without a kernel gets one
+ * candidate.
+ *   errors  those of wpk_model_open, wpk_model_context_new and `use`; as above; WPK_EUNSUPPORTED
+ *           there is no plan of the model; those of wpk_child_start */
 wpk_err wpk_run_model_with(const char *path, const struct wpk_run_model *options,
                            wpk_run_model_use use, void *user, struct wpk_diag *diag);
 

@@ -267,14 +267,28 @@ def test_bench(box):
 
 
 def test_prove(box):
-    """A plan beside itself is a wash, and beside another model's refused; the outputs are compared."""
-    plan = tuned(box)[1]
+    """A plan beside itself is a wash; a model stands for what history has of it; the outputs are compared."""
+    folder, plan = tuned(box)
+    onnx, data = os.path.join(folder, "tiny.onnx"), box.path("history")
     status, out, err = box.run("wpkctl", "prove", plan, plan, "--json")
     said = json.loads(out)
     check(status == (0 if said["faster"] else 1) and said["difference"] == 0 and 0.3 < said["ratio"] < 3
           and said["rounds"] == 21, "beside itself", status, out, err)
     check("times as fast" in box.run("wpkctl", "prove", plan, plan)[1], "in words")
     check("No such file" in refused(box, "prove", plan, box.path("none.wpk")), "no such plan")
+
+    def trials():
+        jobs = json.loads(box.ctl("jobs", "--data", data, "--json"))["jobs"]
+        told = [json.loads(box.ctl("trials", job["id"], "--data", data, "--json"))["trials"] for job in jobs]
+        return {(one["op"], one["provider"], one.get("candidate")) for of_job in told for one in of_job}
+
+    before = trials()
+    status, out, err = box.run("wpkctl", "prove", plan, onnx, "--data", data, "--json", seconds=120)
+    said = json.loads(out)
+    check(status in (0, 1) and said["difference"] == 0 and 0.3 < said["ratio"] < 3, "beside its model", status, out, err)
+    check(before and trials() == before, "nothing is searched for", before)
+    check("BEFORE.wpk %s" % onnx in refused(box, "prove", onnx), "what is before it")
+    check("no plan of %s: wpkctl: " % box.path("none.onnx") in refused(box, "prove", plan, box.path("none.onnx")), "no model")
 
 
 def test_pin(box):
