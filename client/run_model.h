@@ -33,8 +33,8 @@ wpk_err wpk_run_model_interpret(const char *path, const struct wpk_run_model *op
 typedef wpk_err (*wpk_run_model_use)(const struct wpk_plan_call *call, void *user,
                                      struct wpk_diag *diag);
 
-/* Open a plan through libwpk, as any host does, read or draw its inputs, and call `use`. The plan of
- * a model is made by `wpkctl tune`, without a search: an operator without a kernel gets one
+/* Open a plan through libwpk, as any host does, read or draw its inputs, and call `use`. The plan
+ * of a model is made by `wpkctl tune`, without a search: an operator without a kernel gets one
  * candidate.
  *   errors  those of wpk_model_open, wpk_model_context_new and `use`; as above; WPK_EUNSUPPORTED
  *           there is no plan of the model; those of wpk_child_start */

@@ -352,7 +352,7 @@ class Base(ctypes.Structure):
 
 
 def test_old_versions():
-    """An ONNX Runtime before 1.24 is told which one is needed, and all functions of a factory are set."""
+    """An ONNX Runtime before 1.23 is told which one is needed, and all functions of a factory are set."""
     said = []
     status = CREATE_STATUS(lambda code, text: said.append(text.decode()) or 1)
     # A function that returns NULL, in each place of any table.
@@ -367,13 +367,13 @@ def test_old_versions():
     create = library.CreateEpFactories
     create.restype = ctypes.c_void_p
     factories, count = (ctypes.c_void_p * 4)(), ctypes.c_size_t(9)
-    name = ctypes.create_string_buffer(b"1.23.2")
-    for newest, wanted in ((23, 1), (0, None), (30, None)):
+    name = ctypes.create_string_buffer(b"1.22.1")
+    for newest, wanted in ((22, 1), (0, None), (30, None)):
         base = Base(GET_API(lambda version: ctypes.addressof(table) if version <= newest else None),
                     GET_VERSION(lambda: ctypes.addressof(name)))
         assert create(b"x", ctypes.byref(base), None, factories, ctypes.c_size_t(4), ctypes.byref(count)) == wanted
         assert count.value == (newest == 30)
-    assert said == ["Woodpecker needs ONNX Runtime 1.24 or newer, this is 1.23.2"], said
+    assert said == ["Woodpecker needs ONNX Runtime 1.23 or newer, this is 1.22.1"], said
     words = ctypes.cast(factories[0], ctypes.POINTER(ctypes.c_uint64))
     assert words[0] & 0xffffffff == 23 and all(words[1:14]), "each function of 1.23 is set"
     library.ReleaseEpFactory(ctypes.c_void_p(factories[0]))
@@ -384,7 +384,7 @@ def test_old_versions():
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             assert ep.install() is False and len(caught) == 1, caught
-        # 1.24 and 1.25 take the provider by its device.
+        # Those before 1.26 take the provider by its device.
         ort.register_execution_provider_library = register
         ort.get_available_providers = lambda: ["CPUExecutionProvider"]
         assert ep.install()

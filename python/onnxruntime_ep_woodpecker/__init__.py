@@ -57,7 +57,7 @@ def get_ep_names():
 def _register(onnxruntime):
     """Register the library; a string says why that cannot be."""
     if not hasattr(onnxruntime, "register_execution_provider_library"):
-        return "Woodpecker needs ONNX Runtime 1.24 or newer, this is %s" % onnxruntime.__version__
+        return "Woodpecker needs ONNX Runtime 1.23 or newer, this is %s" % onnxruntime.__version__
     if any(device.ep_name == _NAME for device in onnxruntime.get_ep_devices()):
         return ""
     try:
@@ -96,23 +96,36 @@ def _with_ours(providers, provider_options, options):
 
 
 _changed = []  # options of callers that were given our device; kept, so that no other ones take their place
+_ENTRY = "ep.woodpeckerexecutionprovider."  # before an option of ours among a session's
 
 
-def _by_device(onnxruntime, sess_options, providers, options):
-    """The session's options with ours, and its providers, for ONNX Runtime 1.24 and 1.25, which take no library's provider
-    by its name. The caller's own options may be another session's, too: they get no plans, which are a model's. A session
-    that is to have a third provider stays as it is."""
-    names = [entry if isinstance(entry, str) else entry[0] for entry in providers or []]
+def _tell(session_options, options):
+    """Set our options among those of a session, which may have been another one's."""
+    for name, value in options.items():
+        try:
+            known = session_options.get_session_config_entry(_ENTRY + name)
+        except Exception:  # onnxruntime's own classes: there is no such entry
+            known = None
+        if known != value:
+            session_options.add_session_config_entry(_ENTRY + name, value)
+
+
+def _by_device(onnxruntime, sess_options, providers, provider_options, options):
+    """The session's options with ours, its providers and theirs, for ONNX Runtime before 1.26, which takes no library's
+    provider by its name. A session that is to have a third provider stays as it is."""
+    names, settings = _with_ours(providers, provider_options, options)
     if any(name not in (_CPU, _NAME) for name in names):
-        return sess_options, providers
-    if sess_options is None:
+        return sess_options, providers, provider_options
+    is_new = sess_options is None
+    if is_new:
         sess_options = onnxruntime.SessionOptions()
-    else:
-        options = {name: value for name, value in options.items() if name not in ("plans", "model")}
-        _changed.append(sess_options)
-    ours = [device for device in onnxruntime.get_ep_devices() if device.ep_name == _NAME]
-    sess_options.add_provider_for_devices(ours[:1], options)
-    return sess_options, None
+    if not any(known is sess_options for known in _changed):
+        ours = [device for device in onnxruntime.get_ep_devices() if device.ep_name == _NAME]
+        sess_options.add_provider_for_devices(ours[:1], {})
+        if not is_new:
+            _changed.append(sess_options)
+    _tell(sess_options, settings[names.index(_NAME)])
+    return sess_options, None, None
 
 
 def install(tune="off", plans=None, words=()):
@@ -138,7 +151,7 @@ def install(tune="off", plans=None, words=()):
     global _original
     import onnxruntime
 
-    from . import _plans
+    from . import _bodies, _plans
 
     if tune not in ("off", "background", "now"):
         raise ValueError("tune is off, background or now, not %r" % (tune,))
@@ -160,19 +173,20 @@ def install(tune="off", plans=None, words=()):
     @functools.wraps(original)
     def init(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **named):
         key = ""
-        if any(options is sess_options for options in _changed):
-            providers = provider_options = None
-        elif sess_options is None or not sess_options.has_providers():
+        is_changed = any(options is sess_options for options in _changed)
+        if sess_options is None or is_changed or not sess_options.has_providers():
             options = _options(sess_options)
             key = _plans.note(path_or_bytes, where)
-            if key:
+            by_name = _NAME in onnxruntime.get_available_providers()
+            if key or not by_name:  # "": options that have been another session's have its key
                 options.update(plans=where, model=key)
-            if _NAME in onnxruntime.get_available_providers():
+            if by_name:
                 providers, provider_options = _with_ours(providers, provider_options, options)
             else:
-                key = key if sess_options is None else ""
-                sess_options, providers = _by_device(onnxruntime, sess_options, providers, options)
-                provider_options = None if providers is None else provider_options
+                if onnxruntime.__version__.startswith("1.23."):
+                    options["has_bodies"] = str(int(_bodies.has_bodies(path_or_bytes)))
+                sess_options, providers, provider_options = _by_device(onnxruntime, sess_options, providers,
+                                                                       provider_options, options)
         original(self, path_or_bytes, sess_options, providers, provider_options, **named)
         for thread in threads if key else ():
             thread.keys.add(key)

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 /* CreateStatus is the first function of every version's table. */
 static struct ort_status *say_too_old(const struct ort_api_base *base)
@@ -13,15 +14,16 @@ static struct ort_status *say_too_old(const struct ort_api_base *base)
     }
     struct wpk_ort ort = {.CreateStatus = (struct ort_status * (*)(int, const char *)) table[0]};
     return wpk_ort_fail(&ort, "Woodpecker needs ONNX Runtime 1.%d or newer, this is %s",
-                        WPK_ORT_NEEDED, base->GetVersionString());
+                        WPK_ORT_VERSION, base->GetVersionString());
 }
 
 struct ort_status *wpk_ort_open(const struct ort_api_base *base, struct wpk_ort *ort)
 {
     const ort_entry *table = base->GetApi(WPK_ORT_VERSION);
-    if (base->GetApi(WPK_ORT_NEEDED) == NULL) {
+    if (table == NULL) {
         return say_too_old(base);
     }
+    ort->hides_bodies = strncmp(base->GetVersionString(), "1.23.", 5) == 0;
 #define LOAD(ordinal, name, result, parameters) ort->name = (result(*) parameters)table[ordinal];
 #define LOAD_STATUS(ordinal, name, parameters) LOAD(ordinal, name, struct ort_status *, parameters)
     ORT_API_LIST(LOAD, LOAD_STATUS)

@@ -23,8 +23,6 @@
 #include <stdint.h>
 
 #define WPK_ORT_VERSION 23
-/* 1.23 itself adds no kernels to graphs that it has inlined from a function. */
-#define WPK_ORT_NEEDED 24
 #define WPK_ORT_RANK_MAX 64
 
 /* The code of this library's own errors. Code 11, "EP_FAIL", is never returned: ONNX Runtime's
@@ -283,6 +281,7 @@ struct wpk_ort {
     ORT_API_LIST(ORT_MEMBER, ORT_STATUS_MEMBER)
     ORT_EP_API_LIST(ORT_MEMBER, ORT_STATUS_MEMBER)
     ORT_MODEL_EDITOR_API_LIST(ORT_MEMBER, ORT_STATUS_MEMBER)
+    bool hides_bodies; /* 1.23: a body that is to be claimed has no parent, as a model has none */
 #undef ORT_STATUS_MEMBER
 #undef ORT_MEMBER
 };

@@ -404,7 +404,8 @@ struct wpk_plans *wpk_plans_new(const struct wpk_ort *ort, const struct ort_grap
                                 const struct wpk_plans_options *options)
 {
     struct wpk_plans *plans = calloc(1, sizeof(*plans));
-    if (plans == NULL || options->folder == NULL || options->model == NULL) {
+    if (plans == NULL || options->folder == NULL || options->model == NULL ||
+        options->model[0] == '\0') {
         free(plans);
         return NULL;
     }

@@ -20,6 +20,7 @@ struct ep_session {
     struct wpk_arena arena; /* of the entries */
     struct wpk_twin_options options;
     struct wpk_plans_options plans;
+    int has_bodies; /* 0: no node of the model has a graph as an attribute */
 };
 
 /* ONNX Runtime puts this before a provider's own options. */
@@ -72,6 +73,7 @@ static struct ort_status *read_own_option(struct ep_session *session, const char
         {"intra_op_num_threads", THREADS_MAX, &session->options.thread_count},
         {"graph_optimization_level", OPTIMIZE_ALL, &session->options.optimization_level},
         {"plans_mb", PLANS_MB_MAX, &session->plans.size_mb_max},
+        {"has_bodies", 1, &session->has_bodies},
     };
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         if (strcmp(name, numbers[i].name) == 0) {
@@ -86,7 +88,7 @@ static struct ort_status *read_own_option(struct ep_session *session, const char
     }
     return wpk_ort_fail(session->ort,
                         "%s has no option %s; it has intra_op_num_threads, "
-                        "graph_optimization_level, plans, plans_mb and model",
+                        "graph_optimization_level, plans, plans_mb, model and has_bodies",
                         WPK_EP_NAME, name);
 }
 
@@ -144,7 +146,9 @@ static const char *get_name(const struct ort_ep *ep)
 static struct ort_status *get_capability(struct ort_ep *ep, const struct ort_graph *graph,
                                          struct ort_support_info *info)
 {
-    return wpk_capability_claim(((struct ep_session *)ep)->ort, graph, info);
+    const struct ep_session *session = (struct ep_session *)ep;
+    bool may_be_body = session->ort->hides_bodies && session->has_bodies != 0;
+    return may_be_body ? NULL : wpk_capability_claim(session->ort, graph, info);
 }
 
 static void release_groups(struct ort_ep *ep, struct ort_compute_info **infos, size_t count)
@@ -183,6 +187,7 @@ struct ort_status *wpk_session_make(const struct wpk_ort *ort,
     session->ort = ort;
     session->options.optimization_level = OPTIMIZE_ALL;
     session->plans.size_mb_max = PLANS_MB;
+    session->has_bodies = 1;
     wpk_arena_init(&session->arena, 0);
     session->ep = (struct ort_ep){.version = WPK_ORT_VERSION,
                                   .GetName = get_name,

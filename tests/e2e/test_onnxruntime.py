@@ -11,11 +11,11 @@ LIBRARY = os.path.join(os.path.dirname(BIN), "runtime/onnxruntime/libwpk-onnxrun
 EVERY = "1" if os.environ.get("WPK_ORACLE") == "long" else "15"
 
 
-def run(*words, **env):
+def run(*words, python=PYTHON, **env):
     with open(LIBRARY, "rb") as library:
         if b"__asan_init" in library.read():
             raise Skip("Python itself has no ASan")
-    told = subprocess.run([PYTHON, *words], capture_output=True, text=True, check=False, timeout=1000,
+    told = subprocess.run([python, *words], capture_output=True, text=True, check=False, timeout=1000,
                           env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "WOODPECKER_PLANS": "/proc/none", **env})
     check(told.returncode == 0, " ".join(words), told.stdout[-1500:], told.stderr[-1500:])
     return told.stdout
@@ -41,6 +41,18 @@ def test_plans(box):
     """Plans are made, tried and served; those that differ, are damaged or of another model are refused."""
     said = run(os.path.join(ROOT, "tests/onnxruntime_plans.py"), box.dir, WOODPECKER_ONNXRUNTIME_LIBRARY=LIBRARY,
                WPK_BIN=BIN)
+    check("passed" in said, "plans", said)
+
+
+def test_other_version(box):
+    """$WPK_ONNXRUNTIME_PYTHON has another ONNX Runtime: its node tests and plans."""
+    other = os.environ.get("WPK_ONNXRUNTIME_PYTHON", "")
+    if not other:
+        raise Skip("WPK_ONNXRUNTIME_PYTHON names no Python")
+    said = run(os.path.join(ROOT, "tests/onnxruntime_nodes.py"), LIBRARY, "--every", EVERY, python=other)
+    check("claimed whole" in said, "node tests", said)
+    said = run(os.path.join(ROOT, "tests/onnxruntime_plans.py"), box.dir, python=other,
+               WOODPECKER_ONNXRUNTIME_LIBRARY=LIBRARY, WPK_BIN=BIN)
     check("passed" in said, "plans", said)
 
 
