@@ -11,7 +11,6 @@
 #include "common/json.h"
 #include "model/onnx/read.h"
 #include "schema/convert.h"
-#include "schema/job.h"
 #include "schema/npy.h"
 
 #include <math.h>
@@ -553,9 +552,7 @@ static wpk_err use_before(const struct wpk_plan_call *before, void *user, struct
 {
     struct proof *proof = user;
     proof->before = before;
-    if (proof->options.threads == 0) {
-        proof->options.threads = wpk_model_threads(before->model);
-    }
+    proof->options.threads = (int)wpk_model_threads(before->model);
     return wpk_run_model_with(proof->after, &proof->options, use_after, proof, diag);
 }
 
@@ -566,23 +563,14 @@ enum wpk_exit wpk_command_prove(struct wpk_invocation *call)
     const struct wpk_option options[] = {
         WPK_ARGS_LIST("input", "TENSOR=FILE.npy",
                       "an input; drawn where none is given (repeatable)", &proof.options.inputs),
-        WPK_ARGS_INT("threads", "N", "of a model's plan; default as many as BEFORE has",
-                     &proof.options.threads, 1, WPK_JOB_THREADS_MAX),
         WPK_MODEL_FIXING_OPTION_ROWS(proof.options.fixing),
         WPK_SESSION_OPTION_ROWS(history),
         WPK_ARGS_FLAG("json", "as JSON", &proof.json),
         WPK_ARGS_END,
     };
 
-    if (!wpk_command_begin(call, options, 1, 2)) {
+    if (!wpk_command_begin(call, options, 2, 2)) {
         return call->status;
-    }
-    if (call->args.operand_count == 1) {
-        return wpk_command_end(
-            call,
-            wpk_fail(&call->diag, WPK_EINVAL,
-                     "%s beside what? Give the plan from before it was tuned, too: BEFORE.wpk %s",
-                     call->args.operands[0], call->args.operands[0]));
     }
     proof.options.draw = true;
     proof.options.history = &history;

@@ -167,7 +167,7 @@ int wpk_child_wait(struct wpk_child *child, bool (*give_up)(void))
             note_end(child, status);
             return child->status;
         }
-        if (give_up()) {
+        if (give_up != NULL && give_up()) {
             return -1;
         }
         wpk_child_pause(POLL_MS);

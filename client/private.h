@@ -84,8 +84,8 @@ bool wpk_child_runs(struct wpk_child *child);
 /* Send SIGTERM, and after `grace_ms` SIGKILL to the process group; return when it has ended. */
 void wpk_child_stop(struct wpk_child *child, int grace_ms);
 
-/* Wait until the process ends or `give_up` returns true. Return the exit code, 128 + signal, or -1
- * after giving up. */
+/* Wait until the process ends or `give_up` (NULL: never) returns true. Return the exit code,
+ * 128 + signal, or -1 after giving up. */
 int wpk_child_wait(struct wpk_child *child, bool (*give_up)(void));
 
 /* Sleep between looks at a child. */

@@ -287,54 +287,45 @@ static wpk_err with_plan(const char *path, const struct wpk_run_model *options,
     return err;
 }
 
-static bool never(void)
-{
-    return false;
-}
-
-static int add_option(const char **words, int count, const char *option, const char *value)
-{
-    words[count] = option;
-    words[count + 1] = value;
-    return value != NULL ? count + 2 : count;
-}
-
 /* Write what history makes of a model into the folder, by wpkctl tune. */
 static wpk_err make_plan(const char *path, const struct wpk_run_model *options, const char *folder,
-                         char *plan, struct wpk_diag *diag)
+                         const char *plan, struct wpk_diag *diag)
 {
-    static const char *words[4 * WPK_ARGS_LIST_MAX + 32];
+    static const char *words[4 * WPK_ARGS_LIST_MAX + 32] = {"wpkctl", "tune",      "--candidates",
+                                                            "1",      "--seconds", "1"};
     const struct wpk_server_access_given *given = &options->history->given;
     const struct wpk_model_fixing *fixing = &options->fixing;
     struct wpk_child child = {0};
     char threads[32], log[PATH_SIZE + 16], said[WPK_DIAG_TEXT_MAX / 2];
-    int count = 0;
+    const char *const pairs[][2] = {
+        {"-o", plan},
+        {"--threads", threads},
+        {"--data", options->history->data_dir},
+        {"--server", given->server},
+        {"--token-file", given->token_file},
+        {"--ca", given->ca},
+        {"--math", fixing->math},
+        {"--weights", fixing->weights},
+    };
+    int count = 6;
 
-    snprintf(threads, sizeof(threads), "%lld",
-             (long long)(options->threads > 0 ? options->threads : 1));
+    snprintf(threads, sizeof(threads), "%d", options->threads > 0 ? options->threads : 1);
     snprintf(log, sizeof(log), "%s/log", folder);
-    words[count++] = "wpkctl";
-    count = add_option(words, count, "tune", path);
-    count = add_option(words, count, "-o", plan);
-    count = add_option(words, count, "--candidates", "1");
-    count = add_option(words, count, "--seconds", "1");
-    count = add_option(words, count, "--threads", threads);
-    count = add_option(words, count, "--data", options->history->data_dir);
-    count = add_option(words, count, "--server", given->server);
-    count = add_option(words, count, "--token-file", given->token_file);
-    count = add_option(words, count, "--ca", given->ca);
-    count = add_option(words, count, "--math", fixing->math);
-    count = add_option(words, count, "--weights", fixing->weights);
-    for (int i = 0; i < fixing->shapes.count; i++) {
-        count = add_option(words, count, "--shape", fixing->shapes.items[i]);
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        words[count] = pairs[i][0];
+        words[count + 1] = pairs[i][1];
+        count += pairs[i][1] != NULL ? 2 : 0;
     }
-    for (int i = 0; i < fixing->binds.count; i++) {
-        count = add_option(words, count, "--bind", fixing->binds.items[i]);
+    for (int i = 0; i < fixing->shapes.count + fixing->binds.count; i++) {
+        int b = i - fixing->shapes.count;
+        words[count++] = b < 0 ? "--shape" : "--bind";
+        words[count++] = b < 0 ? fixing->shapes.items[i] : fixing->binds.items[b];
     }
     words[count++] = given->insecure ? "--insecure" : "--quiet";
+    words[count++] = path;
     words[count] = NULL;
     wpk_err err = wpk_child_start(&child, words, log, diag);
-    if (err == WPK_OK && wpk_child_wait(&child, never) != 0) {
+    if (err == WPK_OK && wpk_child_wait(&child, NULL) != 0) {
         wpk_child_last_words(log, said, sizeof(said));
         err = wpk_fail(diag, WPK_EUNSUPPORTED, "no plan of %s: %s", path, said);
     }

@@ -20,7 +20,7 @@ struct wpk_run_model {
     /* Of wpk_run_model_with: an ONNX model stands for the plan that this history has of it. */
     const struct wpk_session_options *history; /* NULL: it takes plans alone */
     const char *tmp_dir;                       /* with a history */
-    int64_t threads;                           /* likewise; 0: one */
+    int threads;                               /* likewise; 0: one */
 };
 
 /* Compute an ONNX model node by node in f64 and write its outputs in their own types.

@@ -11,11 +11,6 @@
 #define PATH_SIZE 4096
 #define ANSWER_SIZE_MAX (64 << 10)
 
-static bool never(void)
-{
-    return false;
-}
-
 /* Ask wpk-runner of the operator at `op_path`; its words go to `answer_path`. */
 static wpk_err ask(const char *op_path, const char *answer_path, struct wpk_diag *diag)
 {
@@ -23,7 +18,7 @@ static wpk_err ask(const char *op_path, const char *answer_path, struct wpk_diag
     const char *const argv[] = {"wpk-runner", "--unseen", op_path, NULL};
 
     wpk_err err = wpk_child_start(&child, argv, answer_path, diag);
-    if (err == WPK_OK && wpk_child_wait(&child, never) != 0) {
+    if (err == WPK_OK && wpk_child_wait(&child, NULL) != 0) {
         char words[WPK_DIAG_TEXT_MAX];
         wpk_child_last_words(answer_path, words, sizeof(words));
         err =

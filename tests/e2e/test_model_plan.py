@@ -287,7 +287,7 @@ def test_prove(box):
     said = json.loads(out)
     check(status in (0, 1) and said["difference"] == 0 and 0.3 < said["ratio"] < 3, "beside its model", status, out, err)
     check(before and trials() == before, "nothing is searched for", before)
-    check("BEFORE.wpk %s" % onnx in refused(box, "prove", onnx), "what is before it")
+    check("BEFORE.wpk AFTER.wpk|MODEL.onnx" in refused(box, "prove", onnx), "what to give")
     check("no plan of %s: wpkctl: " % box.path("none.onnx") in refused(box, "prove", plan, box.path("none.onnx")), "no model")
 
 
