@@ -279,6 +279,10 @@ enum wpk_exit wpk_command_check(struct wpk_invocation *call)
         WPK_SESSION_OPTION_ROWS(check.session),
         WPK_MODEL_FIXING_OPTION_ROWS(model.fixing),
         WPK_ARGS_FLAG("expand", "print the equations of a model's nodes", &model.expand),
+        WPK_ARGS_INT("calls", "N", "tell the service of runs of a model that had no plan",
+                     &model.missed_calls, 0, 1000000000),
+        WPK_ARGS_INT("time-ns", "NS", "of these runs together", &model.missed_ns, 0,
+                     WPK_JSON_INT_MAX),
         WPK_ARGS_FLAG("json", "as JSON", &check.json),
         WPK_ARGS_END,
     };

@@ -139,6 +139,25 @@ static wpk_err find_steps(struct survey *survey, const char *path,
     return err;
 }
 
+/* Share what a host ran without a plan out among the operators, by their rooflines. */
+static void share_out(const struct survey *survey, const struct wpk_check_model *options,
+                      const struct wpk_tune_machine *machine, struct wpk_job *job)
+{
+    double sum = 0;
+
+    for (int k = 0; k < job->op_count; k++) {
+        const struct wpk_tune_kernel *kernel = &survey->model.kernels[k];
+        double ns = wpk_cost_roofline_ns(&kernel->cost, kernel->cost.bytes_min, &machine->roofline);
+        job->ops[k].missed_calls = kernel->calls * options->missed_calls;
+        job->ops[k].missed_ns = (int64_t)((double)kernel->calls * ns) + 1;
+        sum += (double)job->ops[k].missed_ns;
+    }
+    for (int k = 0; k < job->op_count; k++) {
+        double share = (double)job->ops[k].missed_ns / sum;
+        job->ops[k].missed_ns = (int64_t)(share * (double)options->missed_ns);
+    }
+}
+
 /* Estimate the time of a run with the first set of shapes: on this machine, or where the service's
  * workers are. A model without operators takes none. */
 static wpk_err estimate(struct survey *survey, const struct wpk_command_context *context,
@@ -161,10 +180,11 @@ static wpk_err estimate(struct survey *survey, const struct wpk_command_context 
         err = wpk_session_open(context, options->history, &session, diag);
     }
     if (err == WPK_OK) {
-        struct wpk_tune_service service = {.session = &session, .quiet = true};
         const struct wpk_tune_machine machine = {.roofline = {peak.flops_per_s, peak.bytes_per_s},
                                                  .cache_bytes = cache_bytes};
+        struct wpk_tune_service service = {.session = &session, .quiet = true};
         struct wpk_tune_source source;
+        share_out(survey, options, &machine, &job);
         wpk_tune_service_source(&service, &source);
         err = wpk_estimate_model(options->history != NULL ? &source : NULL, &job, &machine,
                                  &survey->model, diag);

@@ -57,6 +57,7 @@ struct wpk_check_model {
     bool json;
     const struct wpk_session_options *history; /* of a service that is asked; NULL: of none */
     bool no_peak;                              /* do not measure this machine */
+    int64_t missed_calls, missed_ns;           /* of the model on a host without a plan */
 };
 
 /* Say what narrower weights lost, if a product has them. */

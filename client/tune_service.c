@@ -101,6 +101,10 @@ static wpk_err print_request(const struct wpk_job *job, const char *device, stru
         if (device[0] != '\0') {
             wpk_json_put_text(w, "device", device);
         }
+        if (job->ops[i].missed_calls > 0) {
+            wpk_json_put_int(w, "calls", job->ops[i].missed_calls);
+            wpk_json_put_int(w, "time_ns", job->ops[i].missed_ns);
+        }
         wpk_json_end(w);
     }
     wpk_json_end(w);

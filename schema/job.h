@@ -60,6 +60,7 @@ struct wpk_job_op {
     struct wpk_accuracy accuracy;   /* default: standard */
     enum wpk_conditions conditions; /* default: warm */
     int64_t count; /* calls, by which a total budget is shared out; 0 stands for 1 */
+    int64_t missed_calls, missed_ns; /* of a lookup: what a host ran without a kernel; 0: nothing */
 };
 
 struct wpk_field;

@@ -131,7 +131,7 @@ def tasks():
 
 
 def misses():
-    """A service is told what a session was called with; without one nobody is asked."""
+    """A service is told what a session was called with, how often and for how long; without one nobody is asked."""
     where = os.path.join(FOLDER, "misses")
     _plans.TELL_S = 0.1
     for url, count in (("", 0), (os.environ["WPK_URL"], 2)):
@@ -139,12 +139,21 @@ def misses():
         assert ep.install(plans=where)
         ours = session(model(1.25))
         for rows in (5, 7):
-            ours.run(None, {"x": np.zeros((rows, 64), np.float32)})
+            for _ in range(4 * rows):
+                ours.run(None, {"x": np.zeros((rows, 64), np.float32)})
         wanted(where, 2)
         end = time.monotonic() + (WAIT_S if count else 2.5)
         while time.monotonic() < end and (not count or len(glob.glob(where + "/*.told")) < count):
             time.sleep(0.1)
         assert len(glob.glob(where + "/*.told")) == count, os.listdir(where)
+        for _ in range(3):
+            ours.run(None, {"x": np.zeros((7, 64), np.float32)})
+        del ours  # what was called since is in a file, which is told in its turn
+        while time.monotonic() < end and count and glob.glob(where + "/*.calls"):
+            time.sleep(0.1)
+        assert not glob.glob(where + "/*.calls"), os.listdir(where)
+        ours = session(model(1.25))
+        ours.run(None, {"x": np.zeros((5, 64), np.float32)})  # at the end of the process
         ep.uninstall()
 
 

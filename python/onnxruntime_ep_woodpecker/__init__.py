@@ -8,6 +8,7 @@
 
 The package needs neither ONNX Runtime nor NumPy to be imported.
 """
+import atexit
 import functools
 import os
 import warnings
@@ -167,8 +168,10 @@ def install(tune="off", plans=None, words=()):
     threads = []
     if tune == "background":
         threads.append(_plans.Background(where, lambda stem: _plans.tune(stem, words)))
-    if os.environ.get("WPK_URL"):
+    has_service = bool(os.environ.get("WPK_URL"))
+    if has_service:
         threads.append(_plans.Background(where, _plans.tell, _plans.TELL_S))
+        atexit.register(_plans.tell_at_exit, where, threads[-1].keys)
 
     @functools.wraps(original)
     def init(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **named):
@@ -179,7 +182,7 @@ def install(tune="off", plans=None, words=()):
             key = _plans.note(path_or_bytes, where)
             by_name = _NAME in onnxruntime.get_available_providers()
             if key or not by_name:  # "": options that have been another session's have its key
-                options.update(plans=where, model=key)
+                options.update(plans=where, model=key, counts_calls=str(int(has_service)))
             if by_name:
                 providers, provider_options = _with_ours(providers, provider_options, options)
             else:

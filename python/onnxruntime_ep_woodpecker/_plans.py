@@ -8,6 +8,7 @@
     KEY-SHAPES.wpk      the plan for them
     KEY-SHAPES.said     what a session made of it: whether it serves, and both times
     KEY-SHAPES.failed   why there is none
+    KEY-SHAPES.N.calls  calls that the twin answered meanwhile, and the ns that they took; a service is told of them
     KEY-SHAPES.told     a service has counted that there is none
 
 KEY stands for the model's bytes.
@@ -25,6 +26,7 @@ import time
 
 POLL_S = 1.0
 TELL_S = 60.0  # between two requests to a service
+TELL_MAX = 16  # requests at an exit; the next process tells the rest
 UNREACHABLE = 3  # the exit code of wpkctl where no service answers
 
 # Python ends threads when the process ends: one that is inside ONNX Runtime's C++ would abort the process. The limit is
@@ -184,24 +186,54 @@ def tune(stem, words=()):
         os.unlink(stem + ".tuning")
 
 
+def _take_calls(stem):
+    """How often the twin answered since the last time, and the ns that this took. The files are gone then."""
+    calls = time_ns = 0
+    for path in glob.glob(glob.escape(stem) + ".*.calls"):
+        mine = "%s.%d" % (path, os.getpid())
+        try:
+            os.rename(path, mine)  # other processes want it, too
+            count, ns = _read(mine).split()
+            os.unlink(mine)
+        except (OSError, ValueError):
+            continue
+        calls, time_ns = calls + int(count), time_ns + int(ns)
+    return calls, time_ns
+
+
 def tell(stem):
-    """Look the operators of a model up at the service of $WPK_URL, which counts those that it has no kernel for.
+    """Look the operators of a model up at the service of $WPK_URL, which counts those that it has no kernel for: once, and
+    when there were calls since.
 
     Returns
     -------
     bool
         Whether the service was asked.
     """
-    if not _begin(stem + ".told"):
+    is_first, (calls, time_ns) = _begin(stem + ".told"), _take_calls(stem)
+    if not is_first and not calls:
         return False
     told = None
     try:
-        told = _wpkctl("check", stem, "--server", os.environ["WPK_URL"], "--json")
+        told = _wpkctl("check", stem, "--server", os.environ["WPK_URL"], "--json", "--calls", str(calls), "--time-ns",
+                       str(time_ns))
     except Exception:  # onnxruntime's own classes, one a code; the model's file may be gone
         pass
     if told is None or told.returncode == UNREACHABLE:
-        os.unlink(stem + ".told")
+        if is_first:
+            os.unlink(stem + ".told")
+        if calls:  # later, in one file
+            _write("%s.0.calls" % stem, ("%d %d\n" % (calls, time_ns)).encode())
     return told is not None
+
+
+def tell_at_exit(where, keys):
+    """Have a process of its own tell what sessions leave behind: they end after this one's exit functions."""
+    if wants(where, keys) and os.path.basename(sys.executable or "").startswith("python"):
+        subprocess.Popen(["nice", "-n", "19", sys.executable, "-m", __package__, "misses", "--tell"],
+                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+                         env={**os.environ, "WOODPECKER_PLANS": where,
+                              "PYTHONPATH": os.path.dirname(os.path.dirname(os.path.abspath(__file__)))})
 
 
 def serve_now(session, where, key, words, seconds=30):

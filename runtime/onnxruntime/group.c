@@ -29,7 +29,8 @@ static struct ort_status *compute(struct ort_compute_info *info, void *state,
                                   struct ort_kernel_context *context)
 {
     const struct ep_group *group = (const struct ep_group *)info;
-    return wpk_plans_run(group->plans, context) ? NULL : wpk_twin_run(group->twin, context);
+    return group->plans != NULL ? wpk_plans_run(group->plans, context)
+                                : wpk_twin_run(group->twin, context);
 }
 
 struct ort_status *wpk_group_make(const struct wpk_ort *ort, const struct ort_graph *graph,

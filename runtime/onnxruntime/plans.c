@@ -2,6 +2,7 @@
 #include "runtime/onnxruntime/plans.h"
 
 #include "common/buf.h"
+#include "common/clock.h"
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "runtime/onnxruntime/plan.h"
@@ -15,9 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define KEYS_MAX 256  /* sets of shapes that are remembered */
-#define VALUES_MAX 64 /* elements of an input that are part of a key */
-#define POLL_S 1      /* for files of plans that are wanted */
+#define KEYS_MAX 256                 /* sets of shapes that are remembered */
+#define VALUES_MAX 64                /* elements of an input that are part of a key */
+#define POLL_S 1                     /* for files of plans that are wanted */
+#define CALLS_NS (60 * WPK_NS_PER_S) /* between two files of calls */
 #define WANT_MODE 0644
 
 enum state { WANTED, OPEN, COPIED, SERVES, REFUSED, CLOSED };
@@ -28,10 +30,12 @@ struct entry {
     char *shapes; /* owned; see print_key() */
     _Atomic enum state state;
     struct wpk_ort_plan plan;
-    size_t size;                   /* bytes of an open plan */
-    uint64_t used;                 /* the number of the last call */
-    bool is_noted;                 /* its file KEY.want is written */
-    struct wpk_ort_tensor *inputs; /* owned; copies, while the plan is tried */
+    size_t size;                          /* bytes of an open plan */
+    uint64_t used;                        /* the number of the last call */
+    bool is_noted;                        /* its file KEY.want is written */
+    struct wpk_ort_tensor *inputs;        /* owned; copies, while the plan is tried */
+    _Atomic uint64_t twin_calls, twin_ns; /* of which no file says yet */
+    uint64_t tell_ns;                     /* the next file is not written before */
 };
 
 struct wpk_plans {
@@ -132,6 +136,20 @@ static void write_said(const struct wpk_plans *plans, const struct entry *entry,
     char text[128];
     snprintf(text, sizeof(text), "%s\nplan_ns=%.0f\ntwin_ns=%.0f\n", what, plan_ns, twin_ns);
     write_text(plans, entry, ".said", text);
+}
+
+/* Say how often the twin was called since the last time, and for how long, if there is no plan. */
+static void write_calls(const struct wpk_plans *plans, struct entry *entry)
+{
+    char text[64], ending[32];
+    uint64_t now = wpk_clock_ns();
+    if (entry->state == WANTED && entry->twin_calls > 0 && now >= entry->tell_ns) {
+        snprintf(text, sizeof(text), "%" PRIu64 " %" PRIu64 "\n",
+                 atomic_exchange(&entry->twin_calls, 0), atomic_exchange(&entry->twin_ns, 0));
+        snprintf(ending, sizeof(ending), ".%" PRIu64 ".calls", now);
+        write_text(plans, entry, ending, text);
+        entry->tell_ns = now + CALLS_NS;
+    }
 }
 
 /* ---- a plan is tried */
@@ -253,6 +271,7 @@ static void advance(struct wpk_plans *plans, struct entry *entry)
             write_text(plans, entry, ".want", entry->shapes);
             entry->is_noted = true;
         }
+        write_calls(plans, entry);
         open_plan(plans, entry);
     } else {
         bool is_better = try_plan(plans, entry);
@@ -361,16 +380,18 @@ static struct wpk_model_context *take(struct wpk_plans *plans, const struct wpk_
     return context;
 }
 
-bool wpk_plans_run(struct wpk_plans *plans, struct ort_kernel_context *context)
+/* Compute the outputs by the plan for these shapes; false: the twin has to. *out: their entry, if
+ * there is one. */
+static bool serve(struct wpk_plans *plans, struct ort_kernel_context *context, struct entry **out)
 {
     struct wpk_ort_tensor inputs[WPK_PLAN_ENDS_MAX];
     void *outputs[WPK_PLAN_ENDS_MAX];
     struct wpk_tensor_data data[2 * WPK_PLAN_ENDS_MAX];
-    struct entry *entry = NULL;
-    if (plans == NULL || !read_inputs(plans, context, inputs)) {
+    if (!read_inputs(plans, context, inputs)) {
         return false;
     }
-    struct wpk_model_context *own = take(plans, inputs, &entry);
+    struct wpk_model_context *own = take(plans, inputs, out);
+    struct entry *entry = *out;
     if (own == NULL) {
         return false;
     }
@@ -395,6 +416,21 @@ done:
     entry->plan.idle = own;
     pthread_mutex_unlock(&plans->lock);
     return done;
+}
+
+struct ort_status *wpk_plans_run(struct wpk_plans *plans, struct ort_kernel_context *context)
+{
+    struct entry *entry = NULL;
+    if (serve(plans, context, &entry)) {
+        return NULL;
+    }
+    uint64_t began = wpk_clock_ns();
+    struct ort_status *status = wpk_twin_run(plans->group.twin, context);
+    if (entry != NULL && plans->options.counts_calls != 0) {
+        entry->twin_ns += wpk_clock_ns() - began;
+        entry->twin_calls++;
+    }
+    return status;
 }
 
 /* ---- life */
@@ -449,6 +485,8 @@ void wpk_plans_free(struct wpk_plans *plans)
     while (plans->entries != NULL) {
         struct entry *entry = plans->entries;
         plans->entries = entry->next;
+        entry->tell_ns = 0;
+        write_calls(plans, entry);
         forget_inputs(plans, entry);
         wpk_plan_close(&entry->plan);
         free(entry->shapes);

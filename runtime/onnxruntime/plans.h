@@ -6,7 +6,8 @@
  *                 │          │        │                  next call wants it once more
  *                 │          │        └─────▶ refused: it differs, or the twin is as fast
  *                 │          └──────────────▶ refused: it is of other inputs, or for another CPU
- *                 └ a file KEY.want says the shapes; somebody writes KEY.wpk
+ *                 └ a file KEY.want says the shapes, and each minute a file KEY.N.calls how often
+ *                   the twin was called; somebody writes KEY.wpk
  *
  * A thread of the group does all of that. A call only looks up what serves; the first one behind
  * `open` copies its inputs, on which plan and twin run in turns. A plan is for a whole model: a
@@ -24,6 +25,7 @@ struct wpk_plans_options {
     const char *model;  /* the first part of the files' names: stands for the model's bytes */
     int thread_count;   /* of a run */
     int size_mb_max;    /* MiB: plans that were used least recently are closed beyond it */
+    int counts_calls;   /* 1: files say what was called without a plan, and for how long */
 };
 
 /* Watch for plans of a group.
@@ -33,8 +35,8 @@ struct wpk_plans *wpk_plans_new(const struct wpk_ort *ort, const struct ort_grap
                                 const struct wpk_plans_options *options);
 void wpk_plans_free(struct wpk_plans *plans);
 
-/* Compute the group's outputs by the plan for these shapes; false: the twin has to. */
-bool wpk_plans_run(struct wpk_plans *plans, struct ort_kernel_context *context);
+/* Compute the group's outputs by the plan for these shapes, else by the twin. */
+struct ort_status *wpk_plans_run(struct wpk_plans *plans, struct ort_kernel_context *context);
 
 /* Set decides[i] for each input from whose elements the graph computes a shape, an axis or another
  * number that a plan has as a constant.

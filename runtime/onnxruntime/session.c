@@ -74,6 +74,7 @@ static struct ort_status *read_own_option(struct ep_session *session, const char
         {"graph_optimization_level", OPTIMIZE_ALL, &session->options.optimization_level},
         {"plans_mb", PLANS_MB_MAX, &session->plans.size_mb_max},
         {"has_bodies", 1, &session->has_bodies},
+        {"counts_calls", 1, &session->plans.counts_calls},
     };
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         if (strcmp(name, numbers[i].name) == 0) {
@@ -86,10 +87,11 @@ static struct ort_status *read_own_option(struct ep_session *session, const char
         *text = wpk_arena_copy_text(&session->arena, value);
         return *text != NULL ? NULL : wpk_ort_fail(session->ort, "out of memory");
     }
-    return wpk_ort_fail(session->ort,
-                        "%s has no option %s; it has intra_op_num_threads, "
-                        "graph_optimization_level, plans, plans_mb, model and has_bodies",
-                        WPK_EP_NAME, name);
+    return wpk_ort_fail(
+        session->ort,
+        "%s has no option %s; it has intra_op_num_threads, "
+        "graph_optimization_level, plans, plans_mb, model, has_bodies and counts_calls",
+        WPK_EP_NAME, name);
 }
 
 /* The threads of a plan; those of the process's CPUs where the session leaves that to ONNX Runtime,

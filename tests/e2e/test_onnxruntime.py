@@ -57,15 +57,17 @@ def test_other_version(box):
 
 
 def test_misses(box):
-    """A service's misses have the operators that sessions have no plan for."""
+    """A service's misses have the operators that sessions have no plan for, with their calls."""
     service = tuned(box)
     run(os.path.join(ROOT, "tests/onnxruntime_plans.py"), box.dir, WOODPECKER_ONNXRUNTIME_LIBRARY=LIBRARY, WPK_BIN=BIN,
         WPK_URL=service.url)
 
-    def shapes():
-        return sorted(miss["op"]["tensors"]["X"] for miss in service.ask("GET", "/v1/misses")[1]["misses"])
+    def calls():
+        misses = service.ask("GET", "/v1/misses")[1]["misses"]
+        check(all(miss["time_ns"] > 1000 * miss["calls"] for miss in misses), "a call takes more than 1 us", misses)
+        return sorted((miss["op"]["tensors"]["X"], miss["calls"]) for miss in misses)
 
-    wait_for("both shapes", lambda: shapes() == ["f32[5,64]", "f32[7,64]"], 10)
+    wait_for("both shapes with their calls", lambda: calls() == [("f32[5,64]", 21), ("f32[7,64]", 31)], 60)
     service.stop()
 
 
