@@ -263,20 +263,3 @@ const struct wpk_field wpk_recipe_fields[] = {
     {WPK_FIELD_CHECK(check_axis)},
     {WPK_FIELD_END},
 };
-
-wpk_err wpk_recipe_encode(const struct wpk_recipe *recipe, struct wpk_buf *out)
-{
-    return wpk_fields_encode(wpk_recipe_fields, recipe, out);
-}
-
-wpk_err wpk_recipe_decode(const char *text, size_t size, struct wpk_recipe *out,
-                          struct wpk_diag *diag)
-{
-    const struct wpk_fields_text from = {text, size, WPK_RECIPE_SIZE_MAX, NULL, false};
-    struct wpk_recipe recipe = {0};
-    wpk_err err = wpk_fields_decode(&from, wpk_recipe_fields, &recipe, diag);
-    if (err == WPK_OK) {
-        *out = recipe;
-    }
-    return err;
-}

@@ -132,16 +132,8 @@ struct wpk_recipe {
 bool wpk_recipe_is_f32(const struct wpk_recipe *recipe);
 bool wpk_recipe_has_window(const struct wpk_recipe *recipe); /* convolution, pooling */
 
-/*   errors  WPK_ENOMEM, WPK_ENOSPC */
-wpk_err wpk_recipe_encode(const struct wpk_recipe *recipe, struct wpk_buf *out);
-/* Decode strictly: every field of the primitive is required, others are refused, and operands must
- * lie inside their tensors.
- *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE with the field; WPK_EMISMATCH another version;
- *           WPK_ENOMEM */
-wpk_err wpk_recipe_decode(const char *text, size_t size, struct wpk_recipe *out,
-                          struct wpk_diag *diag);
-
-/* Rows for a recipe (schema/fields.h). */
+/* Rows for a recipe (schema/fields.h): every field of the primitive is required, others are
+ * refused, and operands must lie inside their tensors. */
 extern const struct wpk_field wpk_recipe_fields[];
 
 #endif

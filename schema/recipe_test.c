@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schema/recipe.h"
+#include "tests/recipe_text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,6 +4,7 @@
  *
  *     cublaslt LIBRARY     the one that stands for it */
 #include "runtime/gpu/gpu_state.h"
+#include "tests/recipe_text.h"
 
 #include <libgen.h>
 #include <setjmp.h>

@@ -2,6 +2,8 @@
 /* A vendor's primitive as a kernel: oneDNN's on the CPU, or one on a GPU. */
 #include "runtime/kernel/kernel.h"
 
+#include "schema/fields.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +77,7 @@ wpk_err wpk_kernel_of_recipe(const struct wpk_recipe *recipe,
     if (err == WPK_OK && !on_gpu) {
         fill_lists(kernel, recipe);
     }
-    err = err == WPK_OK ? wpk_recipe_encode(recipe, &text) : err;
+    err = err == WPK_OK ? wpk_fields_encode(wpk_recipe_fields, recipe, &text) : err;
     err = err == WPK_OK ? wpk_buf_take(&text, &kernel->manifest_text, NULL) : err;
     wpk_buf_fini(&text);
     if (err != WPK_OK) {

@@ -2,6 +2,7 @@
 /* Decodes a recipe, as a worker records it. */
 #include "schema/recipe.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/recipe_text.h"
 
 #include <string.h>
 
