@@ -78,13 +78,13 @@ static struct lesson *find_lesson(struct learner *learner, const struct wpk_api_
     return lesson;
 }
 
-static void add_trial(struct lesson *lesson, const struct wpk_listed_trial *listed)
+static void add_trial(struct lesson *lesson, const struct wpk_api_trial *listed)
 {
     struct wpk_course_trial one = {
-        .tell = {.ok = wpk_listed_trial_is_timed(listed), .relative = listed->ratio}};
+        .tell = {.ok = wpk_trial_is_timed(listed), .relative = listed->ratio}};
     bool failed = strcmp(listed->outcome, "ok") != 0 && strcmp(listed->outcome, "pending") != 0 &&
                   strcmp(listed->outcome, "abandoned") != 0;
-    if (!listed->is_candidate || lesson->count == WPK_LESSON_TRIALS_MAX ||
+    if (listed->index < 0 || lesson->count == WPK_LESSON_TRIALS_MAX ||
         !(failed || (one.tell.ok && listed->ratio > 0)) ||
         wpk_candidate_decode(&lesson->space, listed->candidate, &one.candidate, NULL) != WPK_OK) {
         return;

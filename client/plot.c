@@ -22,7 +22,7 @@ static int find_algorithm(struct plot *plot, const char *candidate)
 {
     struct wpk_chart *chart = &plot->chart;
     char name[64];
-    wpk_listed_trial_gene(candidate, "algorithm", name, sizeof(name));
+    wpk_trial_gene(candidate, "algorithm", name, sizeof(name));
     for (int i = 0; i < chart->series_count; i++) {
         if (strcmp(plot->algorithm[i], name) == 0) {
             return i;
@@ -37,7 +37,7 @@ static int find_algorithm(struct plot *plot, const char *candidate)
     return chart->series_count++;
 }
 
-static void count_outcome(struct plot *plot, const struct wpk_listed_trial *trial)
+static void count_outcome(struct plot *plot, const struct wpk_api_trial *trial)
 {
     const char *name = trial->censored ? "raced out" : trial->outcome;
     int at = 0;
@@ -55,10 +55,10 @@ static void survey(struct plot *plot, struct wpk_chart_point *points)
 {
     struct wpk_chart *chart = &plot->chart;
     for (int i = 0; i < plot->list->count; i++) {
-        const struct wpk_listed_trial *one = &plot->list->trial[i];
+        const struct wpk_api_trial *one = &plot->list->trial[i];
         double us = one->median_ns / 1e3;
-        bool timed = wpk_listed_trial_is_timed(one);
-        if (!one->is_candidate) {
+        bool timed = wpk_trial_is_timed(one);
+        if (one->index < 0) {
             bool faster = chart->vendor_us == 0 || us < chart->vendor_us;
             chart->vendor_us =
                 timed && strcmp(one->provider, "plain") != 0 && faster ? us : chart->vendor_us;

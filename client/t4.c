@@ -20,7 +20,7 @@
 #define RUNTIMES_MAX 1024
 
 /* The format's word for an outcome. */
-static const char *invalidity(const struct wpk_listed_trial *trial)
+static const char *invalidity(const struct wpk_api_trial *trial)
 {
     static const struct {
         const char *outcome, *word;
@@ -55,7 +55,7 @@ static void put_configuration(const char *candidate, struct wpk_json_writer *w)
     wpk_json_end(w);
 }
 
-static void put_result(const struct wpk_listed_trial *trial, struct wpk_json_writer *w)
+static void put_result(const struct wpk_api_trial *trial, struct wpk_json_writer *w)
 {
     wpk_json_begin_object(w, NULL);
     wpk_json_put_text(w, "timestamp", trial->recorded);
@@ -90,7 +90,7 @@ wpk_err wpk_t4_encode(const struct wpk_trial_list *list, struct wpk_buf *out)
     wpk_json_put_text(w, "schema_version", "1.0.0");
     wpk_json_begin_array(w, "results");
     for (int i = 0; i < list->count; i++) {
-        if (list->trial[i].is_candidate && strcmp(list->trial[i].outcome, "pending") != 0) {
+        if (list->trial[i].index >= 0 && strcmp(list->trial[i].outcome, "pending") != 0) {
             put_result(&list->trial[i], w);
         }
     }

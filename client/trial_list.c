@@ -3,58 +3,25 @@
 
 #include "client/session.h"
 #include "client/show.h"
-#include "schema/fields.h"
 
-#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT(name, member)                                                                         \
-    WPK_FIELD_TEXT(name, listed_trial, member, (size_t)64 << 10, WPK_OPTIONAL)
-#define NUMBER(name, member)                                                                       \
-    WPK_FIELD_REAL(name, listed_trial, member, -DBL_MAX, DBL_MAX, WPK_OPTIONAL)
-
-static const struct wpk_field time_fields[] = {
-    {NUMBER("median", median_ns)},
-    {NUMBER("min", min_ns)},
-    {NUMBER("mad", mad_ns)},
-    {WPK_FIELD_END},
-};
-
-static const struct wpk_field trial_fields[] = {
-    {WPK_FIELD_INT("index", listed_trial, index, -1, WPK_JSON_INT_MAX, WPK_OPTIONAL)},
-    {TEXT("provider", provider)},
-    {TEXT("candidate", candidate)},
-    {TEXT("outcome", outcome)},
-    {TEXT("recorded", recorded)},
-    {NUMBER("anchor_ratio", ratio)},
-    {WPK_FIELD(BOOL, "censored", listed_trial, censored, WPK_OPTIONAL)},
-    {WPK_FIELD_PART("time_ns", time_fields, WPK_OPTIONAL)},
-    {WPK_FIELD_END},
-};
-
-static const struct wpk_field list_fields[] = {
-    {WPK_FIELD_LIST("trials", trial_list, trial, count, INT32_MAX, trial_fields)},
-    {WPK_FIELD_END},
-};
-
 static int compare_trials(const void *a, const void *b)
 {
-    const struct wpk_listed_trial *x = a, *y = b;
+    const struct wpk_api_trial *x = a, *y = b;
     return (x->index > y->index) - (x->index < y->index);
 }
 
 static wpk_err read_trials(const struct wpk_buf *body, struct wpk_arena *arena,
                            struct wpk_trial_list *out, struct wpk_diag *diag)
 {
-    const struct wpk_fields_text from = {wpk_buf_text(body), body->size, WPK_HTTP_REPLY_MAX, arena,
-                                         true};
-    wpk_err err = wpk_fields_decode(&from, list_fields, out, diag);
-    for (int i = 0; err == WPK_OK && i < out->count; i++) {
-        out->trial[i].is_candidate = out->trial[i].index >= 0;
-    }
-    if (err == WPK_OK) {
+    struct wpk_api_list list;
+    wpk_err err = wpk_api_decode_list(body, arena, &list, diag);
+    out->trial = list.trials;
+    out->count = err == WPK_OK ? list.count : 0;
+    if (out->count > 0) {
         qsort(out->trial, (size_t)out->count, sizeof(out->trial[0]), compare_trials);
     }
     return err;
@@ -131,7 +98,7 @@ wpk_err wpk_trial_list_fetch(struct wpk_session *session, const char *job, const
     return err;
 }
 
-bool wpk_listed_trial_is_timed(const struct wpk_listed_trial *trial)
+bool wpk_trial_is_timed(const struct wpk_api_trial *trial)
 {
     return strcmp(trial->outcome, "ok") == 0 && trial->median_ns > 0 && !trial->censored;
 }
@@ -140,11 +107,11 @@ int wpk_trial_list_best(const struct wpk_trial_list *list)
 {
     int best = -1;
     for (int i = 0; i < list->count; i++) {
-        const struct wpk_listed_trial *one = &list->trial[i];
-        if (!one->is_candidate || !wpk_listed_trial_is_timed(one)) {
+        const struct wpk_api_trial *one = &list->trial[i];
+        if (one->index < 0 || !wpk_trial_is_timed(one)) {
             continue;
         }
-        const struct wpk_listed_trial *other = best < 0 ? NULL : &list->trial[best];
+        const struct wpk_api_trial *other = best < 0 ? NULL : &list->trial[best];
         bool ratios = other != NULL && one->ratio > 0 && other->ratio > 0;
         if (other == NULL ||
             (ratios ? one->ratio < other->ratio : one->median_ns < other->median_ns)) {
@@ -154,16 +121,9 @@ int wpk_trial_list_best(const struct wpk_trial_list *list)
     return best;
 }
 
-void wpk_listed_trial_gene(const char *candidate, const char *gene, char *out, size_t size)
+void wpk_trial_gene(const char *candidate, const char *gene, char *out, size_t size)
 {
-    size_t length = strlen(gene);
-    out[0] = '\0';
-    for (const char *at = candidate; *at != '\0';) {
-        size_t end = strcspn(at, " ");
-        if (end > length && strncmp(at, gene, length) == 0 && at[length] == '=') {
-            snprintf(out, size, "%.*s", (int)(end - length - 1), at + length + 1);
-            return;
-        }
-        at += end + (at[end] == ' ');
-    }
+    size_t found;
+    const char *value = wpk_api_trial_gene(candidate, gene, strlen(gene), &found);
+    snprintf(out, size, "%.*s", (int)found, value);
 }

@@ -5,23 +5,10 @@
 
 #include "client/session.h"
 
-/* Texts are in the arena. */
-struct wpk_listed_trial {
-    int64_t index; /* number of the ask; -1: a vendor's, or the plain kernel */
-    const char *provider;
-    const char *candidate;
-    const char *outcome;              /* "ok", ... */
-    const char *recorded;             /* date and time; "": not yet */
-    bool censored;                    /* raced out: its time is a lower bound */
-    double median_ns, min_ns, mad_ns; /* 0: none */
-    double ratio;                     /* time over that of the search's anchor; 0: none */
-    bool is_candidate;                /* of our own, and not the plain kernel */
-};
-
 struct wpk_trial_list {
-    const char *job;                /* id */
-    const char *op;                 /* name of the operator in the job */
-    struct wpk_listed_trial *trial; /* [count], in the order of the asks; in the arena */
+    const char *job;             /* id */
+    const char *op;              /* name of the operator in the job */
+    struct wpk_api_trial *trial; /* [count], in the order of the asks; in the arena */
     int count;
 };
 
@@ -37,11 +24,11 @@ wpk_err wpk_trial_list_fetch(struct wpk_session *session, const char *job, const
 int wpk_trial_list_best(const struct wpk_trial_list *list);
 
 /* True if the trial is timed, and the time is no lower bound. */
-bool wpk_listed_trial_is_timed(const struct wpk_listed_trial *trial);
+bool wpk_trial_is_timed(const struct wpk_api_trial *trial);
 
 /* The value of a gene in a candidate's text, "" where it has none.
  *   shape   out [size] */
-void wpk_listed_trial_gene(const char *candidate, const char *gene, char *out, size_t size);
+void wpk_trial_gene(const char *candidate, const char *gene, char *out, size_t size);
 
 /* A search's trials in the T4 format, version 1.0.0, by which autotuners exchange results. */
 

@@ -37,7 +37,7 @@ struct gene {
 
 struct why {
     const struct wpk_trial_list *list;
-    const struct wpk_listed_trial *winner;
+    const struct wpk_api_trial *winner;
     struct kind outcome[KINDS_MAX], algorithm[KINDS_MAX];
     int outcomes, algorithms;
     double final_ns; /* of the winner beside the other finalists, as tables show it */
@@ -51,7 +51,7 @@ struct why {
     bool modelled;                         /* the device is emulated */
 };
 
-static double relative(const struct why *why, const struct wpk_listed_trial *trial)
+static double relative(const struct why *why, const struct wpk_api_trial *trial)
 {
     bool ratios = trial->ratio > 0 && why->winner->ratio > 0;
     return ratios ? trial->ratio / why->winner->ratio : trial->median_ns / why->winner->median_ns;
@@ -79,16 +79,16 @@ static void add_kind(struct kind *kinds, int *count, const char *name, bool time
 static void count_kinds(struct why *why)
 {
     for (int i = 0; i < why->list->count; i++) {
-        const struct wpk_listed_trial *one = &why->list->trial[i];
+        const struct wpk_api_trial *one = &why->list->trial[i];
         char algorithm[WPK_ALGORITHM_MAX];
-        bool timed = wpk_listed_trial_is_timed(one);
-        if (!one->is_candidate) {
+        bool timed = wpk_trial_is_timed(one);
+        if (one->index < 0) {
             continue;
         }
         bool raced = one->censored && strcmp(one->outcome, "ok") == 0;
         add_kind(why->outcome, &why->outcomes, raced ? "raced out" : one->outcome, timed,
                  timed ? relative(why, one) : 0);
-        wpk_listed_trial_gene(one->candidate, "algorithm", algorithm, sizeof(algorithm));
+        wpk_trial_gene(one->candidate, "algorithm", algorithm, sizeof(algorithm));
         if (algorithm[0] != '\0') {
             add_kind(why->algorithm, &why->algorithms, algorithm, timed,
                      timed ? relative(why, one) : 0);
@@ -109,7 +109,7 @@ static int count_differing(const char *a, const char *b)
             if (equals < end && equals < sizeof(name)) {
                 snprintf(name, sizeof(name), "%.*s", (int)equals, at);
                 snprintf(mine, sizeof(mine), "%.*s", (int)(end - equals - 1), at + equals + 1);
-                wpk_listed_trial_gene(side == 0 ? b : a, name, other, sizeof(other));
+                wpk_trial_gene(side == 0 ? b : a, name, other, sizeof(other));
                 differ += (side == 0 || other[0] == '\0') && strcmp(mine, other) != 0;
             }
             at += end + (at[end] == ' ');
@@ -125,10 +125,10 @@ static void judge_gene(struct why *why, const char *name, const char *value)
     struct gene *gene = &why->gene[why->genes];
     *gene = (struct gene){.ratio = HUGE_VAL, .differing = INT32_MAX};
     for (int i = 0; i < why->list->count; i++) {
-        const struct wpk_listed_trial *one = &why->list->trial[i];
+        const struct wpk_api_trial *one = &why->list->trial[i];
         char other[256];
-        wpk_listed_trial_gene(one->candidate, name, other, sizeof(other));
-        if (!one->is_candidate || !wpk_listed_trial_is_timed(one) || other[0] == '\0' ||
+        wpk_trial_gene(one->candidate, name, other, sizeof(other));
+        if (one->index < 0 || !wpk_trial_is_timed(one) || other[0] == '\0' ||
             strcmp(other, value) == 0) {
             continue;
         }
@@ -220,7 +220,7 @@ static void find_limits(struct why *why, const struct wpk_api_kernel *kernel)
 
 /* Scatter of a trial's median, relative to it. The median of ten samples that are normal scatters
  * by 0.59 of their median absolute deviation. */
-static double scatter_of(const struct wpk_listed_trial *one)
+static double scatter_of(const struct wpk_api_trial *one)
 {
     return fmax(MEDIAN_SCATTER * one->mad_ns / one->median_ns, 1e-4);
 }
@@ -235,8 +235,8 @@ static void judge_sureness(struct why *why)
         fastest[k] = 1;
     }
     for (int i = 0; i < why->list->count; i++) {
-        const struct wpk_listed_trial *one = &why->list->trial[i];
-        if (one == why->winner || !one->is_candidate || !wpk_listed_trial_is_timed(one)) {
+        const struct wpk_api_trial *one = &why->list->trial[i];
+        if (one == why->winner || one->index < 0 || !wpk_trial_is_timed(one)) {
             continue;
         }
         double other = scatter_of(one);
@@ -399,7 +399,7 @@ static wpk_err explain(const struct wpk_trial_list *list, const struct wpk_api_k
     for (int i = 0; i < list->count; i++) { /* what was chosen in the end, if it was tried here */
         if (kernel != NULL && kernel->own.candidate != NULL &&
             strcmp(list->trial[i].candidate, kernel->own.candidate) == 0 &&
-            wpk_listed_trial_is_timed(&list->trial[i])) {
+            wpk_trial_is_timed(&list->trial[i])) {
             why.winner = &list->trial[i];
         }
     }

@@ -212,10 +212,47 @@ static const struct wpk_field worker_fields[] = {
     {WPK_FIELD_END},
 };
 
+static const struct wpk_field trial_time_fields[] = {
+    {ANSWER_REAL("median", api_trial, median_ns)},
+    {ANSWER_REAL("min", api_trial, min_ns)},
+    {ANSWER_REAL("mad", api_trial, mad_ns)},
+    {WPK_FIELD_END},
+};
+
+static const struct wpk_field trial_fields[] = {
+    {WPK_FIELD_INT("index", api_trial, index, -1, WPK_JSON_INT_MAX, WPK_OPTIONAL)},
+    {ANSWER_TEXT("provider", api_trial, provider)},
+    {ANSWER_TEXT("candidate", api_trial, candidate)},
+    {ANSWER_TEXT("outcome", api_trial, outcome)},
+    {ANSWER_TEXT("log", api_trial, log)},
+    {ANSWER_TEXT("recorded", api_trial, recorded)},
+    {ANSWER_REAL("anchor_ratio", api_trial, ratio)},
+    {ANSWER_BOOL("censored", api_trial, censored)},
+    {WPK_FIELD_PART("time_ns", trial_time_fields, WPK_OPTIONAL)},
+    {WPK_FIELD_PART("launch", WPK_ROWS({ANSWER_INT("local_bytes", api_trial, spilled_bytes)}),
+                    WPK_OPTIONAL)},
+    {WPK_FIELD_END},
+};
+
+const char *wpk_api_trial_gene(const char *candidate, const char *gene, size_t length, size_t *size)
+{
+    for (const char *at = candidate; *at != '\0'; at += strspn(at, " ")) {
+        size_t word = strcspn(at, " ");
+        if (word > length && memcmp(at, gene, length) == 0 && at[length] == '=') {
+            *size = word - length - 1;
+            return at + length + 1;
+        }
+        at += word;
+    }
+    *size = 0;
+    return "";
+}
+
 static void check_list(struct wpk_json_reader *r, void *object)
 {
     (void)object;
-    if (!wpk_json_has(r, "kernels") && !wpk_json_has(r, "jobs") && !wpk_json_has(r, "workers")) {
+    if (!wpk_json_has(r, "kernels") && !wpk_json_has(r, "jobs") && !wpk_json_has(r, "workers") &&
+        !wpk_json_has(r, "trials")) {
         wpk_json_fail(r, NULL, WPK_EINVAL, "there is no list");
     }
 }
@@ -225,6 +262,7 @@ static const struct wpk_field list_fields[] = {
     {LIST("kernels", api_list, kernels, count, kernel_fields, WPK_OPTIONAL)},
     {LIST("jobs", api_list, jobs, count, job_fields, WPK_OPTIONAL)},
     {LIST("workers", api_list, workers, count, worker_fields, WPK_OPTIONAL)},
+    {LIST("trials", api_list, trials, count, trial_fields, WPK_OPTIONAL)},
     {WPK_FIELD_END},
 };
 

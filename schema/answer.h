@@ -116,6 +116,25 @@ struct wpk_api_worker {
     const char *reason;
 };
 
+/* A trial of a search. */
+struct wpk_api_trial {
+    int64_t index; /* number of the ask; -1: a vendor's, or the plain kernel */
+    const char *provider;
+    const char *candidate;
+    const char *outcome; /* "ok", ... */
+    const char *log;
+    const char *recorded;             /* date and time; "": not yet */
+    bool censored;                    /* raced out: its time is a lower bound */
+    double median_ns, min_ns, mad_ns; /* 0: none */
+    double ratio;                     /* time over that of the search's anchor; 0: none */
+    int64_t spilled_bytes;            /* of registers of a GPU's thread */
+};
+
+/* Find the value of a gene in a candidate's text, with its size; "" where it has none.
+ *   shape  gene [length] */
+const char *wpk_api_trial_gene(const char *candidate, const char *gene, size_t length,
+                               size_t *size);
+
 #define WPK_API_LIST_MAX 10000 /* items in a list */
 
 /* True if the job has ended: done, failed or cancelled. */
@@ -131,10 +150,11 @@ struct wpk_api_list {
     struct wpk_api_kernel *kernels; /* [count], as are the others; in the arena */
     struct wpk_api_job *jobs;
     struct wpk_api_worker *workers;
+    struct wpk_api_trial *trials;
     int count;
 };
 
-/* Decode {"kernels": [...]}, {"jobs": [...]} or {"workers": [...]}.
+/* Decode {"kernels": [...]}, {"jobs": [...]}, {"workers": [...]} or {"trials": [...]}.
  *   errors  those of wpk_api_decode_job; then *out is empty or decoded in part */
 wpk_err wpk_api_decode_list(const struct wpk_buf *body, struct wpk_arena *arena,
                             struct wpk_api_list *out, struct wpk_diag *diag);

@@ -141,9 +141,27 @@ static void test_lists(void **state)
     wpk_arena_fini(&arena);
 }
 
+static void test_genes_of_a_trial(void **state)
+{
+    (void)state;
+    static const char candidate[] = "cpu-6 algorithm=direct  Y.tile.i=16 by=c";
+    static const struct {
+        const char *gene, *value;
+    } cases[] = {
+        {"algorithm", "direct"}, {"Y.tile.i", "16"}, {"by", "c"}, {"Y.tile", ""}, {"cpu-6", ""}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        size_t size;
+        const char *value =
+            wpk_api_trial_gene(candidate, cases[i].gene, strlen(cases[i].gene), &size);
+        assert_int_equal(size, strlen(cases[i].value));
+        assert_memory_equal(value, cases[i].value, size);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_genes_of_a_trial),
         cmocka_unit_test(test_job),
         cmocka_unit_test(test_not_promised),
         cmocka_unit_test(test_problem),

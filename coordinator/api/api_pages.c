@@ -256,9 +256,11 @@ static int find_op(const struct wpk_api_job *job, const char *name)
 
 static void show_job(struct wpk_call *call, bool is_report)
 {
-    struct wpk_api_answer trials = {0};
+    struct wpk_api_answer answer = {0};
     struct wpk_arena arena = {0};
     struct wpk_api_job job = {0};
+    struct wpk_api_list trials = {0};
+    char next[48] = "";
     const char *id = wpk_call_get(call, "id");
     const char *token = wpk_call_get(call, "page_token"), *outcome = wpk_call_get(call, "outcome");
     struct wpk_page_curve *curve = WPK_DEMAND(calloc(1, sizeof *curve));
@@ -273,8 +275,11 @@ static void show_job(struct wpk_call *call, bool is_report)
                                                    {"op", job.ops[op].name},
                                                    {"outcome", outcome},
                                                    {"page_token", token}};
-        ok = is_report ||
-             ask(call, wpk_api_list_trials, id, query, token[0] != '\0' ? 4 : 3, &trials);
+        if (!is_report) {
+            ok = ask(call, wpk_api_list_trials, id, query, token[0] != '\0' ? 4 : 3, &answer) &&
+                 check(call, wpk_api_decode_list(&answer.body, &arena, &trials, NULL));
+            read_token(&answer.body, next, sizeof next);
+        }
         read_curve(call, id, op, &arena, curve);
     }
     if (ok) {
@@ -284,12 +289,14 @@ static void show_job(struct wpk_call *call, bool is_report)
             .curve = curve,
             .outcome = outcome,
             .by_seconds = strcmp(wpk_call_get(call, "axis"), "seconds") == 0,
-            .trials = trials.status == 200 ? &trials.body : NULL,
+            .trials = trials.trials,
+            .trial_count = trials.count,
+            .next = next,
             .is_report = is_report};
         wpk_page_job(&call->answer->body, &view);
         finish_data(call);
     }
-    wpk_api_answer_fini(&trials);
+    wpk_api_answer_fini(&answer);
     wpk_arena_fini(&arena);
     free(curve);
 }
@@ -325,8 +332,9 @@ void wpk_api_page_compare(struct wpk_call *call)
 
 /* Get the trial of an operator with this number of its ask; false after the page was answered. */
 static bool ask_trial(struct wpk_call *call, const char *id, const struct wpk_api_job *job, int op,
-                      const char *parameter, struct wpk_api_answer *out)
+                      const char *parameter, struct wpk_arena *arena, struct wpk_api_list *out)
 {
+    struct wpk_api_answer answer;
     char token[48];
     uint64_t number;
     if (!wpk_call_number(call, parameter, 0, 0, INT64_MAX, &number)) {
@@ -335,30 +343,32 @@ static bool ask_trial(struct wpk_call *call, const char *id, const struct wpk_ap
     snprintf(token, sizeof token, "%d.%lld", op, (long long)number); /* where its page begins */
     const struct wpk_http_parameter query[] = {
         {"page_size", "1"}, {"op", job->ops[op].name}, {"page_token", token}};
-    return ask(call, wpk_api_list_trials, id, query, 3, out);
+    if (!ask(call, wpk_api_list_trials, id, query, 3, &answer)) {
+        return false;
+    }
+    bool ok = check(call, wpk_api_decode_list(&answer.body, arena, out, NULL));
+    wpk_api_answer_fini(&answer);
+    if (ok && out->count == 0) {
+        show_problem(call, 404, "the operator has no such trial");
+    }
+    return ok && out->count > 0;
 }
 
 void wpk_api_page_trials(struct wpk_call *call)
 {
-    struct wpk_api_answer answers[2] = {{0}, {0}};
     struct wpk_arena arena = {0};
     struct wpk_api_job job = {0};
+    struct wpk_api_list left, right;
     const char *id = wpk_call_get(call, "id");
     bool ok = !is_cached(call) && ask_job(call, id, &arena, &job);
     int op = ok ? find_op(&job, wpk_call_get(call, "op")) : -1;
     if (ok && (op < 0 || op >= job.op_count)) {
         show_problem(call, 404, "the job has no operator of this name");
-    } else if (ok && ask_trial(call, id, &job, op, "a", &answers[0]) &&
-               ask_trial(call, id, &job, op, "b", &answers[1])) {
-        const struct wpk_buf *const bodies[2] = {&answers[0].body, &answers[1].body};
-        if (wpk_page_trial_pair(&call->answer->body, id, job.ops[op].name, bodies) == WPK_OK) {
-            finish_data(call);
-        } else {
-            show_problem(call, 404, "the operator has no such trial");
-        }
+    } else if (ok && ask_trial(call, id, &job, op, "a", &arena, &left) &&
+               ask_trial(call, id, &job, op, "b", &arena, &right)) {
+        wpk_page_trial_pair(&call->answer->body, id, job.ops[op].name, left.trials, right.trials);
+        finish_data(call);
     }
-    wpk_api_answer_fini(&answers[0]);
-    wpk_api_answer_fini(&answers[1]);
     wpk_arena_fini(&arena);
 }
 

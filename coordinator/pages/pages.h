@@ -43,7 +43,9 @@ struct wpk_page_job_view {
     const struct wpk_page_curve *curve; /* of that */
     const char *outcome;                /* of the trials that are listed; "": all */
     bool by_seconds;                    /* the chart's axis; else by asks */
-    const struct wpk_buf *trials;       /* the answer of GET .../trials; NULL: none */
+    const struct wpk_api_trial *trials; /* [trial_count] of them; NULL: none are shown */
+    int trial_count;
+    const char *next; /* the token of the next page of trials; "": the last */
     bool is_report;
 };
 
@@ -54,11 +56,9 @@ void wpk_page_trials(struct wpk_buf *out, const struct wpk_page_job_view *view);
 /* Append the URL of the page with this operator. */
 void wpk_page_op_link(struct wpk_buf *out, const struct wpk_page_job_view *view);
 
-/* Two trials of an operator side by side: their genes.
- *   shape   answers: of GET .../trials, which begin with the trials
- *   errors  WPK_ENOENT an answer has no trial; those of reading the answers */
-wpk_err wpk_page_trial_pair(struct wpk_buf *out, const char *job, const char *op,
-                            const struct wpk_buf *const answers[2]);
+/* Two trials of an operator side by side: their genes. */
+void wpk_page_trial_pair(struct wpk_buf *out, const char *job, const char *op,
+                         const struct wpk_api_trial *left, const struct wpk_api_trial *right);
 
 void wpk_page_kernels(struct wpk_buf *out, const struct wpk_api_kernel *kernels, int count,
                       const char *next);
