@@ -12,30 +12,10 @@
 
 struct plot {
     const struct wpk_trial_list *list;
-    char algorithm[WPK_CHART_SERIES_MAX][64];
     char outcome[WPK_CHART_NOTES_MAX][32];
     int outcome_count[WPK_CHART_NOTES_MAX];
     struct wpk_chart chart;
 };
-
-static int find_algorithm(struct plot *plot, const char *candidate)
-{
-    struct wpk_chart *chart = &plot->chart;
-    char name[64];
-    wpk_trial_gene(candidate, "algorithm", name, sizeof(name));
-    for (int i = 0; i < chart->series_count; i++) {
-        if (strcmp(plot->algorithm[i], name) == 0) {
-            return i;
-        }
-    }
-    if (chart->series_count == WPK_CHART_SERIES_MAX) {
-        return WPK_CHART_SERIES_MAX - 1;
-    }
-    snprintf(plot->algorithm[chart->series_count], sizeof(plot->algorithm[0]), "%s",
-             name[0] != '\0' ? name : "several sites");
-    chart->series[chart->series_count] = plot->algorithm[chart->series_count];
-    return chart->series_count++;
-}
 
 static void count_outcome(struct plot *plot, const struct wpk_api_trial *trial)
 {
@@ -66,7 +46,9 @@ static void survey(struct plot *plot, struct wpk_chart_point *points)
         }
         chart->x_most = fmax(chart->x_most, (double)one->index + 1);
         count_outcome(plot, one);
-        int algorithm = find_algorithm(plot, one->candidate);
+        size_t size;
+        const char *name = wpk_api_trial_gene(one->candidate, "algorithm", 9, &size);
+        int algorithm = wpk_chart_series(chart, name, size);
         if (timed) {
             points[chart->count++] =
                 (struct wpk_chart_point){(double)one->index + 0.5, us, algorithm, NULL};

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 enum {
     WIDTH = 860,
@@ -155,6 +156,23 @@ static void put_legend(const struct wpk_chart *chart, struct wpk_buf *out)
         y += 18;
         wpk_svg_text(out, x, y, "start", "", chart->notes[i]);
     }
+}
+
+int wpk_chart_series(struct wpk_chart *chart, const char *name, size_t size)
+{
+    char text[sizeof(chart->series[0])] = "";
+    int i = 0;
+    snprintf(text, sizeof(text), "%.*s", size > 0 ? (int)size : 99,
+             size > 0 ? name : "several sites");
+    while (i < chart->series_count && strcmp(chart->series[i], text) != 0) {
+        i++;
+    }
+    if (i == WPK_CHART_SERIES_MAX) {
+        return i - 1;
+    }
+    memcpy(chart->series[i], text, sizeof(text));
+    chart->series_count += i == chart->series_count;
+    return i;
 }
 
 void wpk_chart_draw(const struct wpk_chart *chart, struct wpk_buf *out)

@@ -35,14 +35,19 @@ struct wpk_chart {
     const struct wpk_chart_point *points; /* [count], by x */
     int count;
     double x_most;
-    double vendor_us;                         /* 0: none */
-    const char *series[WPK_CHART_SERIES_MAX]; /* [series_count] */
+    double vendor_us;                      /* 0: none */
+    char series[WPK_CHART_SERIES_MAX][64]; /* [series_count] */
     int series_count;
     const char *notes_title;
     char notes[WPK_CHART_NOTES_MAX][64]; /* [note_count]: lines below the legend */
     int note_count;
     bool is_file; /* it stands alone; else in a page */
 };
+
+/* The index of the series of a name, which is added; the last one if there are too many. A name of
+ * no bytes is that of candidates that have several.
+ *   shape  name [size] */
+int wpk_chart_series(struct wpk_chart *chart, const char *name, size_t size);
 
 /* Append the chart: the points, the best so far and the vendor. With `count` 0 it is empty axes. */
 void wpk_chart_draw(const struct wpk_chart *chart, struct wpk_buf *out);

@@ -12,36 +12,8 @@
 #include <string.h>
 
 #define BEST_SHOWN 10
-#define ALGORITHM_SIZE 64
 
 /* ---- the chart */
-
-struct series {
-    char names[WPK_CHART_SERIES_MAX][ALGORITHM_SIZE];
-    struct wpk_chart_point points[WPK_CURVE_BUCKETS_MAX];
-};
-
-/* The index of the candidate's algorithm, the value of that gene. */
-static int find_series(struct series *series, struct wpk_chart *chart, const char *candidate)
-{
-    static const char gene[] = " algorithm=";
-    char name[ALGORITHM_SIZE] = "several sites";
-    const char *at = strstr(candidate, gene);
-    if (at != NULL) {
-        at += sizeof gene - 1;
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, " "), at);
-    }
-    int i = 0;
-    while (i < chart->series_count && strcmp(series->names[i], name) != 0) {
-        i++;
-    }
-    if (i == chart->series_count && i < WPK_CHART_SERIES_MAX) {
-        memcpy(series->names[i], name, sizeof name);
-        chart->series[i] = series->names[i];
-        chart->series_count++;
-    }
-    return i < WPK_CHART_SERIES_MAX ? i : WPK_CHART_SERIES_MAX - 1;
-}
 
 static int compare_x(const void *a, const void *b)
 {
@@ -53,28 +25,30 @@ static void put_chart(struct wpk_buf *out, const struct wpk_page_job_view *view)
 {
     const struct wpk_page_curve *curve = view->curve;
     const struct wpk_api_op *op = &view->job->ops[view->op];
-    struct series *series = WPK_DEMAND(calloc(1, sizeof *series));
+    struct wpk_chart_point *points = WPK_DEMAND(calloc(WPK_CURVE_BUCKETS_MAX, sizeof *points));
     struct wpk_chart chart = {.title = op->name,
                               .x_name = view->by_seconds ? "seconds since the search began"
                                                          : "candidates asked for",
-                              .points = series->points,
+                              .points = points,
                               .vendor_us = (double)op->baseline.time.median_ns / 1e3,
                               .notes_title = "outcomes"};
     for (int i = 0; i < curve->point_count; i++) {
         const struct wpk_page_point *point = &curve->points[i];
         double x = view->by_seconds ? point->at_s : (double)point->ask;
         x = x > 0 ? x : 0;
-        series->points[chart.count++] = (struct wpk_chart_point){
-            x, (double)point->best_ns / 1e3, find_series(series, &chart, point->candidate), NULL};
+        size_t size;
+        const char *name = wpk_api_trial_gene(point->candidate, "algorithm", 9, &size);
+        points[chart.count++] = (struct wpk_chart_point){
+            x, (double)point->best_ns / 1e3, wpk_chart_series(&chart, name, size), NULL};
         chart.x_most = x > chart.x_most ? x : chart.x_most;
     }
-    qsort(series->points, (size_t)chart.count, sizeof series->points[0], compare_x);
+    qsort(points, (size_t)chart.count, sizeof points[0], compare_x);
     for (int i = 0; i < curve->outcome_count && i < WPK_CHART_NOTES_MAX; i++) {
         snprintf(chart.notes[chart.note_count++], sizeof chart.notes[0], "%llu %s",
                  (unsigned long long)curve->outcomes[i].count, curve->outcomes[i].outcome);
     }
     wpk_chart_draw(&chart, out);
-    free(series);
+    free(points);
 }
 
 void wpk_page_op_link(struct wpk_buf *out, const struct wpk_page_job_view *view)
