@@ -62,14 +62,6 @@ static double now_us(void)
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-/* Resident memory of the process at its most. */
-static double peak_mb(void)
-{
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)usage.ru_maxrss / 1024;
-}
-
 int main(int argc, char **argv)
 {
     struct wpk_diag diag = {0};
@@ -106,8 +98,10 @@ int main(int argc, char **argv)
         check(wpk_model_run(context, inputs, input_count, outputs, output_count), "run", NULL);
         double took = now_us() - began;
         if (run == 0) {
+            struct rusage usage;
+            getrusage(RUSAGE_SELF, &usage);
             printf("opened and run once after %.1f ms, peak memory %.1f MB\n",
-                   (now_us() - started) / 1e3, peak_mb());
+                   (now_us() - started) / 1e3, (double)usage.ru_maxrss / 1024);
         }
         fastest = took < fastest ? took : fastest;
     }

@@ -19,6 +19,11 @@ struct weights {
     const uint8_t *bytes; /* [n,blocks,block/2], two elements each, the low one first */
 };
 
+static uint8_t element(const uint8_t *packed, int64_t i)
+{
+    return (uint8_t)(packed[i / 2] >> (i % 2 == 0 ? 0 : 4) & 15);
+}
+
 /* Unpack constants of 4 bits, the low ones first, to u8.
  *   shape   packed [rows, bytes], of which `count` elements of each row are read
  *   owns  the graph; NULL without memory */
@@ -28,8 +33,7 @@ static uint8_t *unpack(struct wpk_expansion *e, const uint8_t *packed, int64_t r
     uint8_t *out = WPK_ARENA_NEW(&e->graph->arena, uint8_t, (size_t)(rows * count));
 
     for (int64_t i = 0; out != NULL && i < rows * count; i++) {
-        uint8_t both = packed[i / count * bytes + i % count / 2];
-        out[i] = i % count % 2 == 0 ? both & 15 : both >> 4;
+        out[i] = element(packed, i / count * bytes * 2 + i % count);
     }
     return out;
 }
@@ -62,17 +66,13 @@ static int multiply_unpacked(struct wpk_expansion *e, const struct weights *w, i
 static int halve_blocks(struct wpk_expansion *e, const struct weights *w)
 {
     int64_t half = w->block / 2, bytes = w->n * w->blocks * half;
-    const uint8_t *all = unpack(e, w->bytes, w->n * w->blocks, w->block, half);
     uint8_t *halved = WPK_ARENA_NEW(&e->graph->arena, uint8_t, (size_t)bytes);
 
-    if (all == NULL || halved == NULL) {
-        e->to.err = WPK_ENOMEM;
-        return 0;
+    for (int64_t i = 0; halved != NULL && i < bytes; i++) {
+        int64_t at = i / half * w->block + i % half;
+        halved[i] = (uint8_t)(element(w->bytes, at) | element(w->bytes, at + half) << 4);
     }
-    for (int64_t i = 0; i < bytes; i++) {
-        const uint8_t *low = all + i / half * w->block + i % half;
-        halved[i] = (uint8_t)(low[0] | low[half] << 4);
-    }
+    e->to.err = halved == NULL ? WPK_ENOMEM : e->to.err;
     return wpk_compose_constant(&e->to, WPK_U8, 3, (int64_t[]){w->n, w->blocks, half}, halved);
 }
 
