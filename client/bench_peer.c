@@ -126,10 +126,8 @@ wpk_err wpk_bench_peer_time(struct wpk_bench_peer *peer, uint64_t *ns, struct wp
         read_line(peer->socket, line, sizeof(line)) == WPK_OK) {
         *ns = strtoull(line, NULL, 10);
     }
-    if (*ns == 0) {
-        return wpk_fail(diag, WPK_ECLOSED, "%s ended while it was timed", peer->name);
-    }
-    return WPK_OK;
+    return *ns == 0 ? wpk_fail(diag, WPK_ECLOSED, "%s ended while it was timed", peer->name)
+                    : WPK_OK;
 }
 
 void wpk_bench_peer_stop(struct wpk_bench_peer *peer)

@@ -168,9 +168,8 @@ static wpk_err pin_canonical(const struct wpk_job *job, enum wpk_layouts layouts
         struct wpk_buf name = {0};
         struct wpk_buf value = {0};
         err = wpk_pin_canonical(program, map, job->pins[i].gene, job->pins[i].value, &name, &value);
-        if (err == WPK_OK) {
-            err = wpk_space_pin(&space, wpk_buf_text(&name), wpk_buf_text(&value), diag);
-        }
+        err = err == WPK_OK ? wpk_space_pin(&space, wpk_buf_text(&name), wpk_buf_text(&value), diag)
+                            : err;
         if (err == WPK_ENOENT || err == WPK_EUNSUPPORTED) {
             wpk_job_locate_search(job, "pin", job->pins[i].gene, diag);
             err = WPK_EINVAL;
@@ -197,9 +196,8 @@ wpk_err wpk_job_space_check(const struct wpk_job *job, struct wpk_diag *diag)
         struct wpk_diag own = {0};
         struct wpk_space space = {0};
         err = wpk_job_op_program(job, i, &program, diag);
-        if (err == WPK_OK) {
-            err = pin_canonical(job, job->ops[i].layouts, &program, &device, diag);
-        }
+        err =
+            err == WPK_OK ? pin_canonical(job, job->ops[i].layouts, &program, &device, diag) : err;
         /* the job's own names make the better message */
         if (err == WPK_EINVAL &&
             wpk_job_space(job, job->ops[i].layouts, &program, &device, &space, &own) != WPK_OK) {

@@ -371,9 +371,8 @@ static wpk_err ask(struct wpk_session *session, const struct lookup *lookup, str
 
     wpk_buf_append_text(&batch->body, "]}");
     wpk_err err = wpk_buf_status(&batch->body);
-    if (err == WPK_OK) {
-        err = wpk_session_ask(session, path, wpk_buf_text(&batch->body), &reply, diag);
-    }
+    err = err == WPK_OK ? wpk_session_ask(session, path, wpk_buf_text(&batch->body), &reply, diag)
+                        : err;
     if (err != WPK_OK && diag != NULL) {
         /* A place in a text that this program wrote means nothing to its user. */
         diag->line = 0;

@@ -126,10 +126,8 @@ enum wpk_exit wpk_command_plot(struct wpk_invocation *call)
     if (!wpk_command_begin(call, options, 1, 1)) {
         return call->status;
     }
-    wpk_err err = WPK_OK;
-    if (path == NULL) {
-        err = wpk_fail(&call->diag, WPK_EINVAL, "-o says where the SVG goes");
-    }
+    wpk_err err =
+        path == NULL ? wpk_fail(&call->diag, WPK_EINVAL, "-o says where the SVG goes") : WPK_OK;
     err = err == WPK_OK ? wpk_session_open(call->context, &given, &session, &call->diag) : err;
     if (err == WPK_OK) {
         err =

@@ -160,9 +160,7 @@ wpk_err wpk_run_model_interpret(const char *path, const struct wpk_run_model *op
     err = tell_problems(err, &problems);
     err = err == WPK_OK ? list_of_graph(&graph, &tensors) : err;
     err = err == WPK_OK ? read_inputs(options, &tensors, diag) : err;
-    if (err == WPK_OK) {
-        err = wpk_diag_in_file(diag, interpret(&graph, &tensors, diag), path);
-    }
+    err = err == WPK_OK ? wpk_diag_in_file(diag, interpret(&graph, &tensors, diag), path) : err;
     if (err == WPK_OK) {
         round_outputs(&tensors);
         err = finish(&tensors, options->json, diag);

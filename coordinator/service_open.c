@@ -311,9 +311,8 @@ wpk_err wpk_service_reload_sockets(struct wpk_service *service, const struct wpk
     struct wpk_net_listen listen[WPK_CONFIG_LISTENERS_MAX];
     list_worker_listeners(next, listen);
     wpk_err err = check_certificates(listen, next->worker_count, diag);
-    if (err == WPK_OK) {
-        err = wpk_net_server_check(service->net, listen, next->worker_count, diag);
-    }
+    err =
+        err == WPK_OK ? wpk_net_server_check(service->net, listen, next->worker_count, diag) : err;
     err = err == WPK_OK ? wpk_http_server_reload(service->http, &options, diag) : err;
     return err == WPK_OK ? wpk_net_server_reload(service->net, listen, next->worker_count, diag)
                          : err;

@@ -46,8 +46,7 @@ void *wpk_effect_memory(struct wpk_coordinator *c, size_t count, size_t size)
 
 char *wpk_effect_text(struct wpk_coordinator *c, const char *text)
 {
-    char *copy = WPK_DEMAND(wpk_arena_copy_text(&c->effects->arena, text));
-    return copy;
+    return WPK_DEMAND(wpk_arena_copy_text(&c->effects->arena, text));
 }
 
 static void add_log(struct wpk_coordinator *c, enum wpk_effect_kind kind, const char *event,

@@ -364,9 +364,8 @@ static wpk_err write_best(struct run *run, struct wpk_diag *diag)
     }
     wpk_buf_init(&object, WPK_KERNEL_SIZE_MAX);
     wpk_err err = wpk_fs_read(run->best_artifact, WPK_KERNEL_SIZE_MAX, &object, diag);
-    if (err == WPK_OK) {
-        err = wpk_fs_write(run->e->output_path, object.data, object.size, 0644, diag);
-    }
+    err = err == WPK_OK ? wpk_fs_write(run->e->output_path, object.data, object.size, 0644, diag)
+                        : err;
     wpk_buf_fini(&object);
     run->failed = err == WPK_OK ? 0 : run->failed;
     return err;

@@ -238,9 +238,8 @@ static wpk_err plan_candidate(struct wpk_planner *planner,
     struct wpk_planner_entry *entry = NULL;
     struct wpk_candidate candidate;
     wpk_err err = wpk_planner_open_space(planner, request, &entry, diag);
-    if (err == WPK_OK) {
-        err = wpk_candidate_decode(&entry->space, request->candidate, &candidate, diag);
-    }
+    err = err == WPK_OK ? wpk_candidate_decode(&entry->space, request->candidate, &candidate, diag)
+                        : err;
     return err == WPK_OK ? lower_candidate(entry, request, &candidate, NULL, schedule, out, diag)
                          : err;
 }
