@@ -28,18 +28,11 @@ void wpk_history_origin(struct wpk_store *store, uint64_t problem_id, const char
 
 static struct wpk_kernel_row read_kernel(const struct wpk_rows *rows)
 {
-    return (struct wpk_kernel_row){
-        .id = (uint64_t)wpk_rows_int(rows, 0),
-        .problem_id = (uint64_t)wpk_rows_int(rows, 1),
-        .served = wpk_rows_int(rows, 2) != 0,
-        .pinned = wpk_rows_int(rows, 3) != 0,
-        .revoked_at = (uint64_t)wpk_rows_int(rows, 4),
-        .revoked_reason = wpk_rows_text(rows, 5),
-        .verified_by = wpk_rows_text(rows, 6),
-        .manifest = wpk_rows_text(rows, 7),
-        .signature = wpk_rows_text(rows, 8),
-        .document = wpk_rows_text(rows, 9),
-    };
+    struct wpk_kernel_row row;
+    wpk_rows_get(rows, "uuffusssss", &row.id, &row.problem_id, &row.served, &row.pinned,
+                 &row.revoked_at, &row.revoked_reason, &row.verified_by, &row.manifest,
+                 &row.signature, &row.document);
+    return row;
 }
 
 bool wpk_history_read_kernel(struct wpk_store *store, uint64_t id, wpk_kernel_row_fn fn, void *user)
@@ -100,13 +93,6 @@ static bool find_kernel(struct wpk_store *store, struct wpk_kernel_change *chang
     return wpk_rows_take(rows, "ufffttt", &change->problem_id, &out->served, &out->pinned,
                          &out->revoked, out->provider, sizeof out->provider, out->artifact_sha256,
                          sizeof out->artifact_sha256, change->accuracy, sizeof change->accuracy);
-}
-
-static uint64_t read_id(struct wpk_rows *rows)
-{
-    uint64_t id = 0;
-    wpk_rows_take(rows, "u", &id);
-    return id;
 }
 
 /* Serve this one of the problem and class, and no other; 0: none. That it is served again is no new
@@ -227,13 +213,13 @@ static void serve_next(struct wpk_store *store, const struct wpk_kernel_change *
 {
     char accuracy[WPK_ACCURACY_TEXT_MAX];
     while (find_revoked_class(store, change->problem_id, accuracy)) {
-        uint64_t next =
-            read_id(wpk_store_query(store,
-                                    "SELECT id FROM kernel WHERE problem_id = ? AND accuracy = ?"
-                                    " AND revoked_at = 0"
-                                    " ORDER BY provider = '" WPK_PLAIN_PROVIDER
-                                    "', artifact_sha256 = '', median_ns, id DESC LIMIT 1",
-                                    "it", (int64_t)change->problem_id, accuracy));
+        uint64_t next = wpk_rows_take_id(
+            wpk_store_query(store,
+                            "SELECT id FROM kernel WHERE problem_id = ? AND accuracy = ?"
+                            " AND revoked_at = 0"
+                            " ORDER BY provider = '" WPK_PLAIN_PROVIDER
+                            "', artifact_sha256 = '', median_ns, id DESC LIMIT 1",
+                            "it", (int64_t)change->problem_id, accuracy));
         serve_only(store, change, accuracy, next);
     }
 }
@@ -265,7 +251,7 @@ wpk_err wpk_history_roll_back(struct wpk_store *store, struct wpk_kernel_change 
     if (!standing.served) {
         return cannot(diag, "the kernel is not the one that is served");
     }
-    uint64_t before = read_id(
+    uint64_t before = wpk_rows_take_id(
         wpk_store_query(store,
                         "SELECT b.id FROM kernel b JOIN kernel k ON k.problem_id = b.problem_id"
                         " AND k.accuracy = b.accuracy WHERE k.id = ? AND b.served_at > 0 AND "

@@ -33,14 +33,11 @@ static void seed_text(const struct wpk_search_key *key, char out[SEED_TEXT_MAX])
 static uint64_t find_problem(struct wpk_store *store, const struct wpk_search_key *key,
                              const char *policy)
 {
-    uint64_t id = 0;
-    struct wpk_rows *rows = wpk_store_query(
+    return wpk_rows_take_id(wpk_store_query(
         store,
         "SELECT id FROM problem WHERE fingerprint = ? AND layouts = ? AND device_class = ?"
         " AND environment = ? AND policy = ?",
-        "ttttt", key->fingerprint, key->layouts, key->device_class, key->environment, policy);
-    wpk_rows_take(rows, "u", &id);
-    return id;
+        "ttttt", key->fingerprint, key->layouts, key->device_class, key->environment, policy));
 }
 
 static uint64_t make_problem(struct wpk_store *store, const struct wpk_search *search,
