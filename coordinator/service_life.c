@@ -79,10 +79,7 @@ static void take_config(struct wpk_service *service, struct wpk_config *next)
 
 static wpk_err reload(struct wpk_service *service, struct wpk_diag *diag)
 {
-    struct wpk_config *next = calloc(1, sizeof *next);
-    if (next == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_config *next = WPK_DEMAND(calloc(1, sizeof *next));
     const char *fixed = NULL;
     wpk_err err = service->options->reload(service->options->user, next, diag);
     if (err == WPK_OK) {

@@ -54,14 +54,15 @@ static wpk_err raise_descriptors(struct wpk_diag *diag)
 /* Open the index of served kernels, for the threads of the HTTP server. */
 static wpk_err open_index(struct wpk_service *service, struct wpk_diag *diag)
 {
-    wpk_err err = wpk_index_new(&service->index);
-    err = err == WPK_OK ? wpk_index_load(service->index, service->store, diag) : err;
+    service->index = wpk_index_new();
+    wpk_err err = wpk_index_load(service->index, service->store, diag);
     struct wpk_api_front_options options = {.data_dir = service->config->data_dir,
                                             .index = service->index,
                                             .clock = wpk_clock_system(),
                                             .public_key = wpk_sign_public_key(service->sign),
                                             .sign = service->sign};
-    return err == WPK_OK ? wpk_api_front_new(&options, &service->front) : err;
+    service->front = wpk_api_front_new(&options);
+    return err;
 }
 
 /* A worker was not let in: into the audit log, as clients that are not. */
@@ -325,7 +326,7 @@ wpk_err wpk_service_open(struct wpk_service *service, struct wpk_diag *diag)
     err = err == WPK_OK ? wpk_loop_open(&service->loop, diag) : err;
     if (err == WPK_OK) {
         wpk_loop_on_wake(service->loop, wpk_service_turn, service);
-        err = wpk_auth_new(&service->auth);
+        service->auth = wpk_auth_new();
     }
     err = err == WPK_OK ? open_store(service, diag) : err;
     return err == WPK_OK ? open_sockets(service, diag) : err;

@@ -398,17 +398,14 @@ static struct wpk_served *make(struct wpk_store *store, const struct wpk_rows *r
                                uint64_t problem_id)
 {
     struct source source = {.rows = rows, .document = wpk_rows_text(rows, COLUMN_DOCUMENT)};
-    struct wpk_served *served = calloc(1, sizeof *served);
-    wpk_err err = served != NULL ? WPK_OK : WPK_ENOMEM;
-    if (err == WPK_OK) {
-        find_members(source.document, source.members);
-        char *candidate = copy_string(&source.members[MEMBER_candidate]);
-        wpk_history_origin(store, problem_id, wpk_rows_text(rows, COLUMN_PROVIDER),
-                           candidate != NULL ? candidate : "", &source.origin);
-        free(candidate);
-        served->problem_id = problem_id;
-        err = fill(served, &source);
-    }
+    struct wpk_served *served = WPK_DEMAND(calloc(1, sizeof *served));
+    find_members(source.document, source.members);
+    char *candidate = copy_string(&source.members[MEMBER_candidate]);
+    wpk_history_origin(store, problem_id, wpk_rows_text(rows, COLUMN_PROVIDER),
+                       candidate != NULL ? candidate : "", &source.origin);
+    free(candidate);
+    served->problem_id = problem_id;
+    wpk_err err = fill(served, &source);
     if (err != WPK_OK) {
         struct wpk_diag diag = {0};
         wpk_diag_set(&diag, "a kernel's answer: %s", wpk_err_text(err));
@@ -419,30 +416,14 @@ static struct wpk_served *make(struct wpk_store *store, const struct wpk_rows *r
     return served;
 }
 
-static wpk_err add(struct wpk_served_list *list, struct wpk_served *served)
-{
-    if (list->count == list->capacity) {
-        uint32_t capacity = list->capacity == 0 ? 4 : 2 * list->capacity;
-        struct wpk_served **grown = realloc(list->items, capacity * sizeof(*grown));
-        if (grown == NULL) {
-            return WPK_ENOMEM;
-        }
-        list->items = grown;
-        list->capacity = capacity;
-    }
-    list->items[list->count++] = served;
-    return WPK_OK;
-}
-
 void wpk_served_read(struct wpk_store *store, uint64_t problem_id, struct wpk_served_list *out)
 {
     struct wpk_rows *rows = query(store, problem_id);
     while (wpk_rows_next(rows)) {
         struct wpk_served *served = make(store, rows, problem_id);
-        if (served != NULL && add(out, served) != WPK_OK) {
-            struct wpk_diag diag = {.text = "the list of served kernels"};
-            wpk_store_fail(store, WPK_ENOMEM, &diag);
-            wpk_served_free(served);
+        if (served != NULL) {
+            out->items = wpk_grow(out->items, out->count, &out->capacity, sizeof *out->items);
+            out->items[out->count++] = served;
         }
     }
 }

@@ -10,13 +10,12 @@
 
 #define EFFECTS_FIRST 256 /* room for them at first */
 
-wpk_err wpk_effects_init(struct wpk_effects *effects)
+void wpk_effects_init(struct wpk_effects *effects)
 {
     memset(effects, 0, sizeof *effects);
     wpk_arena_init(&effects->arena, 0);
-    effects->items = calloc(EFFECTS_FIRST, sizeof *effects->items);
-    effects->capacity = effects->items != NULL ? EFFECTS_FIRST : 0;
-    return effects->items != NULL ? WPK_OK : WPK_ENOMEM;
+    effects->items = WPK_DEMAND(calloc(EFFECTS_FIRST, sizeof *effects->items));
+    effects->capacity = EFFECTS_FIRST;
 }
 
 void wpk_effects_fini(struct wpk_effects *effects)

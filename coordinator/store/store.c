@@ -225,10 +225,7 @@ static void read_unchanging(struct wpk_store *store, const char *path)
 wpk_err wpk_store_attach(const char *path, const struct wpk_clock *clock, bool reader,
                          struct wpk_store **out, struct wpk_diag *diag)
 {
-    struct wpk_store *store = calloc(1, sizeof *store);
-    if (store == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_store *store = WPK_DEMAND(calloc(1, sizeof *store));
     store->clock = clock;
     store->reader = reader;
     int flags = reader ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;

@@ -134,9 +134,9 @@ WPK_MUST_CHECK bool wpk_rows_next(struct wpk_rows *rows);
 /* Close rows of which some may be left; closed ones may be closed again. */
 void wpk_rows_close(struct wpk_rows *rows);
 /* Read the first columns of the row, with their `types`: i int64_t *, u uint64_t *, w uint32_t *,
- * d int *, f bool *, r double *, t char * and its size as a size_t, b struct wpk_buf * to which the text is
- * appended, s const char ** that is valid in this row, c char ** for a new copy of the text, C the
- * same with NULL for an empty one. */
+ * d int *, f bool *, r double *, t char * and its size as a size_t, b struct wpk_buf * to which the
+ * text is appended, s const char ** that is valid in this row, c char ** for a new copy of the
+ * text, C the same with NULL for an empty one. */
 void wpk_rows_get(const struct wpk_rows *rows, const char *types, ...);
 /* The same of the first row, and close the rows. False if there is no row; nothing is written then.
  */
