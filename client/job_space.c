@@ -158,11 +158,11 @@ static wpk_err pin_canonical(const struct wpk_job *job, enum wpk_layouts layouts
                                               .threads = job->threads,
                                               .device = *device,
                                               .back_ends = pinned_back_ends(job)};
-    struct wpk_canonical_map *map = calloc(1, sizeof(*map));
+    struct wpk_canonical_map *map = WPK_DEMAND(calloc(1, sizeof(*map)));
     struct wpk_program canonical = {0};
     struct wpk_space space = {0};
 
-    wpk_err err = map != NULL ? wpk_program_canonical_map(program, &canonical, map) : WPK_ENOMEM;
+    wpk_err err = wpk_program_canonical_map(program, &canonical, map);
     err = err == WPK_OK ? wpk_space_derive(&canonical, &options, &space, diag) : err;
     for (int i = 0; err == WPK_OK && i < job->pin_count; i++) {
         struct wpk_buf name = {0};

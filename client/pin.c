@@ -156,17 +156,15 @@ static wpk_err try_entry(struct pin *pin, const struct wpk_lock_entry *entry, co
                          struct wpk_diag *why)
 {
     struct wpk_choice_answer answer = {.signature = ""};
-    struct wpk_choice *choice = calloc(1, sizeof(*choice)); /* large */
+    struct wpk_choice *choice = WPK_DEMAND(calloc(1, sizeof(*choice))); /* large */
     struct wpk_kernel *kernel = NULL;
     char path[512], file[544];
-    wpk_err err = choice == NULL ? WPK_ENOMEM : WPK_OK;
 
     snprintf(path, sizeof(path), "%s/kernel", directory);
     snprintf(file, sizeof(file), "%s%s", path, WPK_CHOICE_SUFFIX);
     snprintf(answer.signature, sizeof(answer.signature), "%s", entry->signature);
     wpk_buf_append_text(&answer.choice, entry->choice);
-    err =
-        err == WPK_OK ? wpk_choice_decode(entry->choice, strlen(entry->choice), choice, why) : err;
+    wpk_err err = wpk_choice_decode(entry->choice, strlen(entry->choice), choice, why);
     for (int i = 0; err == WPK_OK && i < choice->chain_count; i++) {
         const struct wpk_choice_entry *one = &choice->chain[i];
         if (one->kind != WPK_CHOICE_VENDOR && answer.object_count < WPK_CHOICE_OBJECTS_MAX) {

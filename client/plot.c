@@ -91,10 +91,7 @@ static wpk_err draw(const struct wpk_trial_list *list, struct wpk_arena *arena, 
                         list->job, list->op, list->job);
     }
     struct wpk_chart_point *points =
-        WPK_ARENA_NEW(arena, struct wpk_chart_point, (size_t)list->count);
-    if (points == NULL) {
-        return WPK_ENOMEM;
-    }
+        WPK_DEMAND(WPK_ARENA_NEW(arena, struct wpk_chart_point, (size_t)list->count));
     snprintf(title, sizeof(title), "%s of job %s", list->op, list->job);
     plot.chart = (struct wpk_chart){.title = title,
                                     .x_name = "candidates asked for",

@@ -72,10 +72,7 @@ wpk_err wpk_engine_open(const struct wpk_engine_options *options, struct wpk_eng
     WPK_ASSERT(options->program_dir != NULL);
     WPK_ASSERT(options->work_dir != NULL);
     WPK_ASSERT(!options->builds_not || !options->runs_not);
-    struct wpk_engine *engine = calloc(1, sizeof(*engine));
-    if (engine == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_engine *engine = WPK_DEMAND(calloc(1, sizeof(*engine)));
     engine->epoll = -1;
     engine->builder.process.channel.fd = -1;
     engine->runner.process.channel.fd = -1;

@@ -155,10 +155,7 @@ static wpk_err fill(const struct wpk_package *package, struct wpk_manifest *out)
 
 wpk_err wpk_package_manifest(const struct wpk_package *package, char **text)
 {
-    struct wpk_manifest *manifest = calloc(1, sizeof(*manifest));
-    if (manifest == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_manifest *manifest = WPK_DEMAND(calloc(1, sizeof(*manifest)));
     wpk_err err = fill(package, manifest);
     err = err == WPK_OK ? wpk_manifest_encode(manifest, text) : err;
     wpk_manifest_fini(manifest);
