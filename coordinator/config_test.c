@@ -166,7 +166,7 @@ static void file_is_read(void **state)
     assert_int_equal(config.peers[0].roles, WPK_ROLE_READ | WPK_ROLE_SUBMIT);
     assert_int_equal(config.peers[1].uid, 1234);
     assert_int_equal(config.peers[1].roles, 0);
-    assert_int_equal(config.peers[2].uid, WPK_CONFIG_UID_OTHERS);
+    assert_int_equal(config.peers[2].uid, WPK_HTTP_OTHERS);
     assert_int_equal(config.owner_count, 1);
     assert_string_equal(config.owners[0].name, "ann");
     assert_int_equal(config.owners[0].weight, 25);
