@@ -125,21 +125,14 @@ static wpk_err end_change(struct wpk_store *store, struct wpk_kernel_change *cha
     change->served_count = 0;
     while (wpk_rows_next(rows)) {
         struct wpk_served_kernel *served = &change->served[change->served_count++];
-        served->kernel_id = (uint64_t)wpk_rows_int(rows, 0);
-        snprintf(served->provider, sizeof served->provider, "%s", wpk_rows_text(rows, 1));
-        snprintf(served->artifact_sha256, sizeof served->artifact_sha256, "%s",
-                 wpk_rows_text(rows, 2));
-        snprintf(served->accuracy, sizeof served->accuracy, "%s", wpk_rows_text(rows, 3));
+        wpk_rows_get(rows, "uttt", &served->kernel_id, served->provider, sizeof served->provider,
+                     served->artifact_sha256, sizeof served->artifact_sha256, served->accuracy,
+                     sizeof served->accuracy);
         if (strcmp(served->accuracy, change->accuracy) == 0) {
             change->serves = served->kernel_id;
         }
     }
     return WPK_OK;
-}
-
-static wpk_err cannot(struct wpk_diag *diag, const char *why)
-{
-    return wpk_fail(diag, WPK_EEXIST, "%s", why);
 }
 
 wpk_err wpk_history_pin(struct wpk_store *store, struct wpk_kernel_change *change,
@@ -150,7 +143,7 @@ wpk_err wpk_history_pin(struct wpk_store *store, struct wpk_kernel_change *chang
         return WPK_ENOENT;
     }
     if (standing.revoked) {
-        return cannot(diag, "the kernel was revoked");
+        return wpk_fail(diag, WPK_EEXIST, "the kernel was revoked");
     }
     serve_only(store, change, change->accuracy, change->kernel_id);
     wpk_store_run(store,
@@ -170,7 +163,7 @@ wpk_err wpk_history_unpin(struct wpk_store *store, struct wpk_kernel_change *cha
         return WPK_ENOENT;
     }
     if (!standing.pinned) {
-        return cannot(diag, "the kernel is not pinned");
+        return wpk_fail(diag, WPK_EEXIST, "the kernel is not pinned");
     }
     wpk_store_run(store, "UPDATE kernel SET pinned = 0 WHERE id = ?", "i",
                   (int64_t)change->kernel_id);
@@ -232,7 +225,7 @@ wpk_err wpk_history_revoke(struct wpk_store *store, struct wpk_kernel_change *ch
         return WPK_ENOENT;
     }
     if (standing.revoked) {
-        return cannot(diag, "the kernel was revoked before");
+        return wpk_fail(diag, WPK_EEXIST, "the kernel was revoked before");
     }
     revoke_same(store, change, &standing);
     snprintf(change->provider, sizeof change->provider, "%s", standing.provider);
@@ -249,7 +242,7 @@ wpk_err wpk_history_roll_back(struct wpk_store *store, struct wpk_kernel_change 
         return WPK_ENOENT;
     }
     if (!standing.served) {
-        return cannot(diag, "the kernel is not the one that is served");
+        return wpk_fail(diag, WPK_EEXIST, "the kernel is not the one that is served");
     }
     uint64_t before = wpk_rows_take_id(
         wpk_store_query(store,
@@ -259,8 +252,8 @@ wpk_err wpk_history_roll_back(struct wpk_store *store, struct wpk_kernel_change 
                         " AND b.revoked_at = 0 ORDER BY b.served_at DESC LIMIT 1",
                         "i", (int64_t)change->kernel_id));
     if (before == 0) {
-        return cannot(diag,
-                      "there is none before it; the kernel's history lists those that there are");
+        return wpk_fail(diag, WPK_EEXIST,
+                        "there is none before it; the kernel's history lists those that there are");
     }
     serve_only(store, change, change->accuracy, before);
     return end_change(store, change);
