@@ -96,10 +96,7 @@ wpk_err wpk_config_read(const char *path, struct wpk_config *config, struct wpk_
 
 /* The name in the file of the first field that differs and needs a restart; NULL: there is none. */
 const char *wpk_config_fixed_change(const struct wpk_config *now, const struct wpk_config *next);
-/* Set the fields of `next` that need a restart to their values in `now`.
- *
- *   errors  WPK_ENOMEM
- */
-wpk_err wpk_config_keep_fixed(const struct wpk_config *now, struct wpk_config *next);
+/* Set the fields of `next` that need a restart to their values in `now`. */
+void wpk_config_keep_fixed(const struct wpk_config *now, struct wpk_config *next);
 
 #endif

@@ -84,7 +84,7 @@ static wpk_err reload(struct wpk_service *service, struct wpk_diag *diag)
     wpk_err err = service->options->reload(service->options->user, next, diag);
     if (err == WPK_OK) {
         fixed = wpk_config_fixed_change(service->config, next);
-        err = wpk_config_keep_fixed(service->config, next);
+        wpk_config_keep_fixed(service->config, next);
     }
     if (err == WPK_OK) { /* first what may fail: then nothing else has changed */
         err = wpk_service_reload_sockets(service, next, diag);
