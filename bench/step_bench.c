@@ -222,10 +222,11 @@ int main(int argc, char **argv)
         return 2;
     }
     b.workers = calloc(workers, sizeof *b.workers);
-    wpk_err err = wpk_effects_init(&b.effects);
-    if (err != WPK_OK || b.workers == NULL || wpk_coordinator_new(1, &b.c) != WPK_OK) {
+    if (b.workers == NULL) {
         return 1;
     }
+    wpk_effects_init(&b.effects);
+    b.c = wpk_coordinator_new(1);
     const struct wpk_clock *clock = wpk_clock_system();
     uint64_t hello_ns = wpk_clock_now_ns(clock);
     for (uint32_t w = 0; w < workers; w++) {

@@ -97,7 +97,7 @@ wpk_err wpk_bench_peer_start(struct wpk_bench_peer *peer, const char *python, co
                              const char *model, const char *folder, int threads, double round_s,
                              struct wpk_diag *diag)
 {
-    char *text = calloc(wpk_bench_peer_text_size + 1, 1);
+    char *text = WPK_DEMAND(calloc(wpk_bench_peer_text_size + 1, 1));
     char thread_text[16];
     char round_text[32];
     const char *const argv[] = {python, "-c",        text,       name, model,
@@ -105,13 +105,10 @@ wpk_err wpk_bench_peer_start(struct wpk_bench_peer *peer, const char *python, co
 
     *peer = (struct wpk_bench_peer){.socket = -1};
     snprintf(peer->name, sizeof(peer->name), "%s", name);
-    wpk_err err = text != NULL ? WPK_OK : WPK_ENOMEM;
-    if (err == WPK_OK) {
-        memcpy(text, wpk_bench_peer_text, wpk_bench_peer_text_size);
-        snprintf(thread_text, sizeof(thread_text), "%d", threads);
-        snprintf(round_text, sizeof(round_text), "%g", round_s);
-        err = spawn(peer, python, argv, diag);
-    }
+    memcpy(text, wpk_bench_peer_text, wpk_bench_peer_text_size);
+    snprintf(thread_text, sizeof(thread_text), "%d", threads);
+    snprintf(round_text, sizeof(round_text), "%g", round_s);
+    wpk_err err = spawn(peer, python, argv, diag);
     free(text);
     return err == WPK_OK ? read_ready(peer, diag) : err;
 }
@@ -126,10 +123,8 @@ wpk_err wpk_bench_peer_time(struct wpk_bench_peer *peer, uint64_t *ns, struct wp
         read_line(peer->socket, line, sizeof(line)) == WPK_OK) {
         *ns = strtoull(line, NULL, 10);
     }
-    if (*ns == 0) {
-        return wpk_fail(diag, WPK_ECLOSED, "%s ended while it was timed", peer->name);
-    }
-    return WPK_OK;
+    return *ns == 0 ? wpk_fail(diag, WPK_ECLOSED, "%s ended while it was timed", peer->name)
+                    : WPK_OK;
 }
 
 void wpk_bench_peer_stop(struct wpk_bench_peer *peer)

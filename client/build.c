@@ -177,10 +177,7 @@ static wpk_err print_json(struct wpk_record *record, const char *kept_path)
     char *text = NULL;
 
     free(record->artifact_path);
-    record->artifact_path = kept_path != NULL ? strdup(kept_path) : NULL;
-    if (kept_path != NULL && record->artifact_path == NULL) {
-        return WPK_ENOMEM;
-    }
+    record->artifact_path = kept_path != NULL ? WPK_DEMAND(strdup(kept_path)) : NULL;
     wpk_err err = wpk_record_encode(record, &text);
     if (err == WPK_OK) {
         puts(text);

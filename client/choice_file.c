@@ -73,9 +73,8 @@ wpk_err wpk_choice_file_ask(struct wpk_session *session, const struct wpk_api_ke
     *out = (struct wpk_choice_answer){.signature = ""};
     snprintf(request, sizeof(request), "/v1/kernels/%.40s:choice", kernel->id);
     wpk_err err = write_request(kernel, path, &body);
-    if (err == WPK_OK) {
-        err = wpk_session_ask(session, request, wpk_buf_text(&body), &reply, diag);
-    }
+    err =
+        err == WPK_OK ? wpk_session_ask(session, request, wpk_buf_text(&body), &reply, diag) : err;
     if (kernel->is_too_wide && (err == WPK_EMISMATCH || err == WPK_EINVAL)) {
         err = wpk_find_none(kernel, diag); /* nothing of the choice fits either */
     }
@@ -129,9 +128,8 @@ static wpk_err write_object(struct wpk_session *session, const struct wpk_choice
 
     wpk_buf_printf(&name, "%.*s%s", (int)(wpk_choice_file_name(path) - path), path, object->file);
     wpk_err err = wpk_choice_file_download(session, object->sha256, &bytes, diag);
-    if (err == WPK_OK) {
-        err = wpk_fs_write(wpk_buf_text(&name), bytes.data, bytes.size, 0755, diag);
-    }
+    err =
+        err == WPK_OK ? wpk_fs_write(wpk_buf_text(&name), bytes.data, bytes.size, 0755, diag) : err;
     wpk_buf_fini(&bytes);
     wpk_buf_fini(&name);
     return err;

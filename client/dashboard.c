@@ -275,9 +275,8 @@ enum wpk_exit wpk_command_report(struct wpk_invocation *call)
     if (err == WPK_OK) {
         err = wpk_session_ask(&session, wpk_buf_text(&target), NULL, &reply, &call->diag);
     }
-    if (err == WPK_OK) {
-        err = wpk_fs_write(path, reply.body.data, reply.body.size, 0666, &call->diag);
-    }
+    err = err == WPK_OK ? wpk_fs_write(path, reply.body.data, reply.body.size, 0666, &call->diag)
+                        : err;
     wpk_buf_fini(&target);
     wpk_http_reply_fini(&reply);
     wpk_session_close(&session);

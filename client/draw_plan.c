@@ -194,10 +194,7 @@ static wpk_err draw(struct drawing *d)
     int height = (int)row_y(shape->step_count + 2) + 60 + 20 * shape->note_count;
     char title[WPK_MODEL_PLAN_DEVICE_MAX + 96];
 
-    d->writer = calloc((size_t)shape->value_count + 1, sizeof(*d->writer));
-    if (d->writer == NULL) {
-        return WPK_ENOMEM;
-    }
+    d->writer = WPK_DEMAND(calloc((size_t)shape->value_count + 1, sizeof(*d->writer)));
     find_writers(d);
     wpk_svg_begin(&d->out, WIDTH, height, "");
     snprintf(title, sizeof(title), "%d steps, %.1f MB between them, for %d thread%s of %s",
@@ -225,10 +222,7 @@ static wpk_err choose_shape(struct drawing *d, const struct wpk_option_list *sha
     struct wpk_plan_shapes sets = {.count = d->plan->shape_count, .input_count = input_count};
     size_t index = 0;
 
-    sets.inputs = calloc((size_t)(sets.count * input_count) + 1, sizeof(*sets.inputs));
-    if (sets.inputs == NULL) {
-        return WPK_ENOMEM;
-    }
+    sets.inputs = WPK_DEMAND(calloc((size_t)(sets.count * input_count) + 1, sizeof(*sets.inputs)));
     for (int i = 0; i < sets.count * input_count; i++) {
         const struct wpk_model_plan_shape *shape = &d->plan->shapes[i / input_count];
         const struct wpk_model_plan_end *input = &shape->inputs[i % input_count];

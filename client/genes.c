@@ -116,10 +116,7 @@ static void add_back_ends(struct genes *genes, const struct wpk_space *space)
 
 static wpk_err collect(struct genes *genes, const struct wpk_space *space)
 {
-    genes->gene = calloc(GENES_MAX, sizeof(*genes->gene));
-    if (genes->gene == NULL) {
-        return WPK_ENOMEM;
-    }
+    genes->gene = WPK_DEMAND(calloc(GENES_MAX, sizeof(*genes->gene)));
     for (int v = 0; v < space->variant_count; v++) {
         const struct wpk_variant *variant = wpk_space_variant(space, v);
         if (variant == NULL) {

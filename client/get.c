@@ -479,9 +479,8 @@ enum wpk_exit wpk_command_get(struct wpk_invocation *call)
     }
     get.what = call->args.operand_count > 0 ? call->args.operands[0] : NULL;
     wpk_err err = check_options(&get, &call->diag);
-    if (err == WPK_OK) {
-        err = wpk_session_open(call->context, &session_options, &session, &call->diag);
-    }
+    err = err == WPK_OK ? wpk_session_open(call->context, &session_options, &session, &call->diag)
+                        : err;
     if (err == WPK_OK) {
         err = get.key ? print_key(&session, &get, &call->diag)
                       : get_kernel(&session, &get, &call->diag);

@@ -88,10 +88,7 @@ wpk_err wpk_http_open(const struct wpk_http_client_options *options, struct wpk_
     if (err != WPK_OK) {
         return err;
     }
-    struct wpk_http *http = calloc(1, sizeof(*http));
-    if (http == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_http *http = WPK_DEMAND(calloc(1, sizeof(*http)));
     http->curl = curl_easy_init();
     if (http->curl == NULL || !copy_text(options->token, &http->token) ||
         !copy_text(options->ca, &http->ca)) {

@@ -53,8 +53,7 @@ static wpk_err read_prior(const char *path, struct wpk_job *job, struct wpk_diag
     err = err == WPK_OK ? wpk_prior_check(job->strategy, wpk_buf_text(&text), diag) : err;
     if (err == WPK_OK) {
         free(job->prior_text);
-        job->prior_text = strdup(wpk_buf_text(&text));
-        err = job->prior_text == NULL ? WPK_ENOMEM : WPK_OK;
+        job->prior_text = WPK_DEMAND(strdup(wpk_buf_text(&text)));
     } else if (diag != NULL && diag->file[0] == '\0') {
         struct wpk_diag why = *diag;
         *diag = (struct wpk_diag){0};
@@ -184,10 +183,9 @@ wpk_err wpk_job_file_make(const struct wpk_job_inline *given, struct wpk_job *ou
     /* Without a source, positions are those within the notation. */
     free(job.source);
     job.source = NULL;
-    op->notation = strdup(given->op);
-    op->tensors = calloc(WPK_JOB_TENSORS_MAX, sizeof(*op->tensors));
-    err = op->notation == NULL || op->tensors == NULL ? WPK_ENOMEM : WPK_OK;
-    err = err == WPK_OK ? fill_tensors(given, op, diag) : err;
+    op->notation = WPK_DEMAND(strdup(given->op));
+    op->tensors = WPK_DEMAND(calloc(WPK_JOB_TENSORS_MAX, sizeof(*op->tensors)));
+    err = fill_tensors(given, op, diag);
     err = err == WPK_OK ? wpk_diag_in_file(diag, check(&job, diag), "--op") : err;
     if (err != WPK_OK) {
         wpk_job_fini(&job);

@@ -158,19 +158,18 @@ static wpk_err pin_canonical(const struct wpk_job *job, enum wpk_layouts layouts
                                               .threads = job->threads,
                                               .device = *device,
                                               .back_ends = pinned_back_ends(job)};
-    struct wpk_canonical_map *map = calloc(1, sizeof(*map));
+    struct wpk_canonical_map *map = WPK_DEMAND(calloc(1, sizeof(*map)));
     struct wpk_program canonical = {0};
     struct wpk_space space = {0};
 
-    wpk_err err = map != NULL ? wpk_program_canonical_map(program, &canonical, map) : WPK_ENOMEM;
+    wpk_err err = wpk_program_canonical_map(program, &canonical, map);
     err = err == WPK_OK ? wpk_space_derive(&canonical, &options, &space, diag) : err;
     for (int i = 0; err == WPK_OK && i < job->pin_count; i++) {
         struct wpk_buf name = {0};
         struct wpk_buf value = {0};
         err = wpk_pin_canonical(program, map, job->pins[i].gene, job->pins[i].value, &name, &value);
-        if (err == WPK_OK) {
-            err = wpk_space_pin(&space, wpk_buf_text(&name), wpk_buf_text(&value), diag);
-        }
+        err = err == WPK_OK ? wpk_space_pin(&space, wpk_buf_text(&name), wpk_buf_text(&value), diag)
+                            : err;
         if (err == WPK_ENOENT || err == WPK_EUNSUPPORTED) {
             wpk_job_locate_search(job, "pin", job->pins[i].gene, diag);
             err = WPK_EINVAL;
@@ -197,9 +196,8 @@ wpk_err wpk_job_space_check(const struct wpk_job *job, struct wpk_diag *diag)
         struct wpk_diag own = {0};
         struct wpk_space space = {0};
         err = wpk_job_op_program(job, i, &program, diag);
-        if (err == WPK_OK) {
-            err = pin_canonical(job, job->ops[i].layouts, &program, &device, diag);
-        }
+        err =
+            err == WPK_OK ? pin_canonical(job, job->ops[i].layouts, &program, &device, diag) : err;
         /* the job's own names make the better message */
         if (err == WPK_EINVAL &&
             wpk_job_space(job, job->ops[i].layouts, &program, &device, &space, &own) != WPK_OK) {

@@ -33,11 +33,11 @@ static wpk_err print_halide(struct wpk_schedule *schedule, struct wpk_buf *out,
 static wpk_err print_cuda(const struct wpk_schedule *schedule, struct wpk_buf *out,
                           struct wpk_diag *diag)
 {
-    struct wpk_cuda_plan *plan = calloc(1, sizeof(*plan)); /* too large for a stack */
+    struct wpk_cuda_plan *plan = WPK_DEMAND(calloc(1, sizeof(*plan))); /* too large for a stack */
     struct wpk_buf text = {0};
-    wpk_err err = plan == NULL ? WPK_ENOMEM : WPK_OK;
+    wpk_err err = WPK_OK;
 
-    if (err == WPK_OK && !wpk_target_is_gpu(schedule->target)) {
+    if (!wpk_target_is_gpu(schedule->target)) {
         err = wpk_fail(diag, WPK_EUNSUPPORTED, "'%s' compiled this kernel, which is for no GPU",
                        schedule->by);
     }
@@ -61,11 +61,8 @@ static wpk_err print_cuda(const struct wpk_schedule *schedule, struct wpk_buf *o
 wpk_err wpk_kernel_code_print(enum wpk_kernel_code form, const char *schedule, struct wpk_buf *out,
                               struct wpk_diag *diag)
 {
-    struct wpk_schedule *parsed = calloc(1, sizeof(*parsed)); /* too large for a stack */
+    struct wpk_schedule *parsed = WPK_DEMAND(calloc(1, sizeof(*parsed))); /* large */
 
-    if (parsed == NULL) {
-        return WPK_ENOMEM;
-    }
     wpk_err err = wpk_schedule_parse(schedule, parsed, diag);
     if (err == WPK_OK) {
         err = form == WPK_KERNEL_CODE_HALIDE ? print_halide(parsed, out, diag)

@@ -53,9 +53,8 @@ wpk_err wpk_list_fetch(struct wpk_session *session, const char *path, const char
             wpk_http_escape(token, &request);
         }
         err = wpk_buf_status(&request);
-        if (err == WPK_OK) {
-            err = wpk_session_ask(session, wpk_buf_text(&request), NULL, &reply, diag);
-        }
+        err = err == WPK_OK ? wpk_session_ask(session, wpk_buf_text(&request), NULL, &reply, diag)
+                            : err;
         err = err == WPK_OK ? take_page(&reply.body, key, max, &count, out, token, diag) : err;
         wpk_http_reply_fini(&reply);
         wpk_buf_fini(&request);

@@ -24,10 +24,10 @@ void wpk_lock_fini(struct wpk_lock *lock)
 static void check_entry(struct wpk_json_reader *r, void *object)
 {
     struct wpk_lock_entry *entry = object;
-    struct wpk_choice *choice = calloc(1, sizeof(*choice)); /* large */
+    struct wpk_choice *choice = WPK_DEMAND(calloc(1, sizeof(*choice))); /* large */
     struct wpk_diag why = {0};
     const char *id = entry->kernel;
-    wpk_err err = choice == NULL ? WPK_ENOMEM : wpk_json_status(r);
+    wpk_err err = wpk_json_status(r);
 
     if (err == WPK_OK &&
         (id[0] != 'k' || id[1] == '\0' || id[1 + strspn(id + 1, DIGITS)] != '\0')) {

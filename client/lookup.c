@@ -237,16 +237,16 @@ static wpk_err write_schedule(struct wpk_json_reader *r, const struct batch *bat
     char path[WPK_JOB_NAME_MAX + 16];
     const char *match = get_text(r, "match");
     struct wpk_buf text = {0};
-    char *device = strdup(get_text(r, "device"));
-    char *candidate = strdup(get_text(r, "candidate"));
+    char *device = WPK_DEMAND(strdup(get_text(r, "device")));
+    char *candidate = WPK_DEMAND(strdup(get_text(r, "candidate")));
     const struct wpk_lookup_found found = {.device = device,
                                            .candidate = candidate,
                                            .layouts = batch->layouts[index],
                                            .threads = batch->threads[index]};
     bool usable = strcmp(match, "none") != 0 && strcmp(match, "same_family") != 0;
 
-    wpk_err err = device != NULL && candidate != NULL ? WPK_OK : WPK_ENOMEM;
-    if (err == WPK_OK && !usable) {
+    wpk_err err = WPK_OK;
+    if (!usable) {
         err = wpk_fail(diag, WPK_ENOENT,
                        "%s: no schedule is known that is legal on it; wpkctl tune finds one",
                        batch->name[index]);
@@ -371,9 +371,8 @@ static wpk_err ask(struct wpk_session *session, const struct lookup *lookup, str
 
     wpk_buf_append_text(&batch->body, "]}");
     wpk_err err = wpk_buf_status(&batch->body);
-    if (err == WPK_OK) {
-        err = wpk_session_ask(session, path, wpk_buf_text(&batch->body), &reply, diag);
-    }
+    err = err == WPK_OK ? wpk_session_ask(session, path, wpk_buf_text(&batch->body), &reply, diag)
+                        : err;
     if (err != WPK_OK && diag != NULL) {
         /* A place in a text that this program wrote means nothing to its user. */
         diag->line = 0;

@@ -151,8 +151,6 @@ int main(int argc, char **argv)
     }
     bool is_version = strcmp(name, "version") == 0 || strcmp(name, "--version") == 0;
     const struct wpk_command *command = is_version ? &version : find_command(name);
-    if (command == NULL) {
-        return (int)complain(name);
-    }
-    return (int)end_output(run(command, &context, argc - 2, argv + 2));
+    return command == NULL ? (int)complain(name)
+                           : (int)end_output(run(command, &context, argc - 2, argv + 2));
 }

@@ -15,9 +15,8 @@ wpk_err wpk_manifest_file_key(struct wpk_session *session, char out[WPK_SIGN_PUB
     struct wpk_json_reader *r = NULL;
 
     wpk_err err = wpk_session_ask(session, "/v1/signing-key", NULL, &reply, diag);
-    if (err == WPK_OK) {
-        err = wpk_json_open(wpk_buf_text(&reply.body), reply.body.size, 0, &r, diag);
-    }
+    err = err == WPK_OK ? wpk_json_open(wpk_buf_text(&reply.body), reply.body.size, 0, &r, diag)
+                        : err;
     if (err == WPK_OK) {
         wpk_json_get_copy(r, "public_key", out, WPK_SIGN_PUBLIC_HEX_SIZE);
         err = wpk_json_status(r);

@@ -79,9 +79,8 @@ static wpk_err add_entry(struct pin *pin, struct wpk_json_reader *r, const char 
     kernel.id = entry->kernel;
     kernel.binding_json = wpk_buf_text(&binding);
     wpk_err err = wpk_json_status(r);
-    if (err == WPK_OK) {
-        err = wpk_choice_file_ask(&pin->session, &kernel, "kernel.so", &answer, diag);
-    }
+    err = err == WPK_OK ? wpk_choice_file_ask(&pin->session, &kernel, "kernel.so", &answer, diag)
+                        : err;
     if (err == WPK_OK) {
         entry->choice = wpk_arena_copy_text(&pin->lock.arena, wpk_buf_text(&answer.choice));
         memcpy(entry->signature, answer.signature, sizeof(entry->signature));
@@ -157,18 +156,15 @@ static wpk_err try_entry(struct pin *pin, const struct wpk_lock_entry *entry, co
                          struct wpk_diag *why)
 {
     struct wpk_choice_answer answer = {.signature = ""};
-    struct wpk_choice *choice = calloc(1, sizeof(*choice)); /* large */
+    struct wpk_choice *choice = WPK_DEMAND(calloc(1, sizeof(*choice))); /* large */
     struct wpk_kernel *kernel = NULL;
     char path[512], file[544];
-    wpk_err err = choice == NULL ? WPK_ENOMEM : WPK_OK;
 
     snprintf(path, sizeof(path), "%s/kernel", directory);
     snprintf(file, sizeof(file), "%s%s", path, WPK_CHOICE_SUFFIX);
     snprintf(answer.signature, sizeof(answer.signature), "%s", entry->signature);
     wpk_buf_append_text(&answer.choice, entry->choice);
-    if (err == WPK_OK) {
-        err = wpk_choice_decode(entry->choice, strlen(entry->choice), choice, why);
-    }
+    wpk_err err = wpk_choice_decode(entry->choice, strlen(entry->choice), choice, why);
     for (int i = 0; err == WPK_OK && i < choice->chain_count; i++) {
         const struct wpk_choice_entry *one = &choice->chain[i];
         if (one->kind != WPK_CHOICE_VENDOR && answer.object_count < WPK_CHOICE_OBJECTS_MAX) {

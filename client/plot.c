@@ -73,10 +73,7 @@ static wpk_err draw(const struct wpk_trial_list *list, struct wpk_arena *arena, 
                         list->job, list->op, list->job);
     }
     struct wpk_chart_point *points =
-        WPK_ARENA_NEW(arena, struct wpk_chart_point, (size_t)list->count);
-    if (points == NULL) {
-        return WPK_ENOMEM;
-    }
+        WPK_DEMAND(WPK_ARENA_NEW(arena, struct wpk_chart_point, (size_t)list->count));
     snprintf(title, sizeof(title), "%s of job %s", list->op, list->job);
     plot.chart = (struct wpk_chart){.title = title,
                                     .x_name = "candidates asked for",
@@ -108,10 +105,8 @@ enum wpk_exit wpk_command_plot(struct wpk_invocation *call)
     if (!wpk_command_begin(call, options, 1, 1)) {
         return call->status;
     }
-    wpk_err err = WPK_OK;
-    if (path == NULL) {
-        err = wpk_fail(&call->diag, WPK_EINVAL, "-o says where the SVG goes");
-    }
+    wpk_err err =
+        path == NULL ? wpk_fail(&call->diag, WPK_EINVAL, "-o says where the SVG goes") : WPK_OK;
     err = err == WPK_OK ? wpk_session_open(call->context, &given, &session, &call->diag) : err;
     if (err == WPK_OK) {
         err =

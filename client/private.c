@@ -438,10 +438,7 @@ wpk_err wpk_private_open(const struct wpk_private_options *options, struct wpk_p
                          struct wpk_diag *diag)
 {
     WPK_ASSERT(options->data_dir != NULL);
-    struct wpk_private *self = calloc(1, sizeof(*self));
-    if (self == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_private *self = WPK_DEMAND(calloc(1, sizeof(*self)));
     self->options = *options;
     self->lock_fd = -1;
     wpk_err err = prepare_paths(self, diag);

@@ -39,10 +39,9 @@ static wpk_err list_of_graph(const struct wpk_graph *graph, struct wpk_run_tenso
         const struct wpk_tensor_type type = wpk_model_value_type(value);
         err = init(&out->tensor[i], value->name, &type);
     }
-    struct wpk_domain *domains = calloc((size_t)graph->input_count + 1, sizeof(*domains));
-    if (err == WPK_OK) {
-        err = domains != NULL ? wpk_graph_domains(graph, domains) : WPK_ENOMEM;
-    }
+    struct wpk_domain *domains =
+        WPK_DEMAND(calloc((size_t)graph->input_count + 1, sizeof(*domains)));
+    err = err == WPK_OK ? wpk_graph_domains(graph, domains) : err;
     for (int i = 0; err == WPK_OK && i < graph->input_count; i++) {
         out->tensor[i].domain = domains[i];
     }
@@ -100,17 +99,16 @@ static wpk_err read_inputs(const struct wpk_run_model *options, struct wpk_run_t
 static wpk_err interpret(const struct wpk_graph *graph, const struct wpk_run_tensors *tensors,
                          struct wpk_diag *diag)
 {
-    const double **inputs = calloc((size_t)tensors->input_count + 1, sizeof(*inputs));
-    double **outputs = calloc((size_t)tensors->output_count + 1, sizeof(*outputs));
-    wpk_err err = inputs != NULL && outputs != NULL ? WPK_OK : WPK_ENOMEM;
+    const double **inputs = WPK_DEMAND(calloc((size_t)tensors->input_count + 1, sizeof(*inputs)));
+    double **outputs = WPK_DEMAND(calloc((size_t)tensors->output_count + 1, sizeof(*outputs)));
 
-    for (int i = 0; err == WPK_OK && i < tensors->input_count; i++) {
+    for (int i = 0; i < tensors->input_count; i++) {
         inputs[i] = tensors->tensor[i].cells;
     }
-    for (int i = 0; err == WPK_OK && i < tensors->output_count; i++) {
+    for (int i = 0; i < tensors->output_count; i++) {
         outputs[i] = tensors->tensor[tensors->input_count + i].cells;
     }
-    err = err == WPK_OK ? wpk_graph_interpret(graph, inputs, outputs, diag) : err;
+    wpk_err err = wpk_graph_interpret(graph, inputs, outputs, diag);
     free(inputs);
     free(outputs);
     return err;
@@ -160,9 +158,7 @@ wpk_err wpk_run_model_interpret(const char *path, const struct wpk_run_model *op
     err = tell_problems(err, &problems);
     err = err == WPK_OK ? list_of_graph(&graph, &tensors) : err;
     err = err == WPK_OK ? read_inputs(options, &tensors, diag) : err;
-    if (err == WPK_OK) {
-        err = wpk_diag_in_file(diag, interpret(&graph, &tensors, diag), path);
-    }
+    err = err == WPK_OK ? wpk_diag_in_file(diag, interpret(&graph, &tensors, diag), path) : err;
     if (err == WPK_OK) {
         round_outputs(&tensors);
         err = finish(&tensors, options->json, diag);
@@ -193,15 +189,12 @@ static struct wpk_tensor_data *new_data(const struct wpk_run_tensors *tensors)
 static wpk_err verify(const struct wpk_run_model *options, const struct wpk_plan_call *call,
                       struct wpk_diag *diag)
 {
-    double *differences = calloc(call->output_count + 1, sizeof(*differences));
+    double *differences = WPK_DEMAND(calloc(call->output_count + 1, sizeof(*differences)));
     struct wpk_buf problems = {0};
-    wpk_err err = WPK_ENOMEM;
+    wpk_err err =
+        wpk_verify_plan_file(options->verify, &options->fixing, call, differences, &problems, diag);
 
-    if (differences != NULL) {
-        err = wpk_verify_plan_file(options->verify, &options->fixing, call, differences, &problems,
-                                   diag);
-        err = tell_problems(err, &problems);
-    }
+    err = tell_problems(err, &problems);
     for (size_t i = 0; err == WPK_OK && i < call->output_count; i++) {
         fprintf(stderr,
                 "verified: output %s differs from the model's by %.1e of its largest element\n",

@@ -98,11 +98,8 @@ static wpk_err lower(const struct wpk_space *space, const char *text, struct wpk
                      struct wpk_diag *diag)
 {
     struct wpk_candidate candidate;
-    struct wpk_schedule *schedule = calloc(1, sizeof(*schedule)); /* too large for a stack */
+    struct wpk_schedule *schedule = WPK_DEMAND(calloc(1, sizeof(*schedule))); /* large */
 
-    if (schedule == NULL) {
-        return WPK_ENOMEM;
-    }
     wpk_err err = wpk_space_fits(space, text, &candidate, diag);
     err = err == WPK_OK ? wpk_lower(space, &candidate, schedule, diag) : err;
     if (err == WPK_OK) {

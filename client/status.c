@@ -49,9 +49,8 @@ static enum wpk_exit ask_main(struct wpk_invocation *call, const char *action)
         return call->status;
     }
     wpk_err err = wpk_output_check(&output, &call->diag);
-    if (err == WPK_OK) {
-        err = wpk_session_open(call->context, &session_options, &session, &call->diag);
-    }
+    err = err == WPK_OK ? wpk_session_open(call->context, &session_options, &session, &call->diag)
+                        : err;
     if (err == WPK_OK) {
         err = wpk_session_ask_job(&session, call->args.operands[0], action, &arena, &reply, &job,
                                   &call->diag);

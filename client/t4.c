@@ -255,9 +255,8 @@ wpk_err wpk_import_t4(const char *path, const char *job_path, const char *op, st
     wpk_err err = wpk_job_file_read(job_path, &job, diag);
     err = err == WPK_OK ? wpk_job_file_op(&job, op, &index, diag) : err;
     err = err == WPK_OK ? wpk_fs_read(path, WPK_T4_SIZE_MAX, &text, diag) : err;
-    if (err == WPK_OK) {
-        err = wpk_diag_in_file(diag, convert(&text, &job, index, &document, diag), path);
-    }
+    err = err == WPK_OK ? wpk_diag_in_file(diag, convert(&text, &job, index, &document, diag), path)
+                        : err;
     err = err == WPK_OK ? feed(&document) : err;
     wpk_buf_fini(&document);
     wpk_buf_fini(&text);

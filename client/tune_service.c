@@ -49,11 +49,9 @@ static wpk_err run(void *user, const struct wpk_job *job, uint64_t until_ns,
     if (lock == NULL) {
         return submit(service, job, until_ns, arena, out, diag);
     }
-    struct wpk_api_kernel *kernels = WPK_ARENA_NEW(&lock->arena, struct wpk_api_kernel, 2 * count);
-    rest.ops = WPK_ARENA_NEW(&lock->arena, struct wpk_job_op, count);
-    if (kernels == NULL || rest.ops == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_api_kernel *kernels =
+        WPK_DEMAND(WPK_ARENA_NEW(&lock->arena, struct wpk_api_kernel, 2 * count));
+    rest.ops = WPK_DEMAND(WPK_ARENA_NEW(&lock->arena, struct wpk_job_op, count));
     memcpy(rest.ops, job->ops, count * sizeof(*rest.ops));
     *out = (struct wpk_api_job){.state = "done", .id = "", .name = "", .reason = ""};
     wpk_tune_service_device(service->session, job, device);

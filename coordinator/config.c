@@ -98,13 +98,10 @@ static void init(struct wpk_config *config)
 
 static const char *keep(struct wpk_config *config, struct wpk_buf *text, wpk_err *err)
 {
-    char *kept = NULL;
+    const char *kept = NULL;
+    *err = *err == WPK_OK ? wpk_buf_status(text) : *err;
     if (*err == WPK_OK) {
-        *err = wpk_buf_status(text);
-    }
-    if (*err == WPK_OK) {
-        kept = wpk_arena_copy_text(&config->arena, wpk_buf_text(text));
-        *err = kept != NULL ? WPK_OK : WPK_ENOMEM;
+        kept = WPK_DEMAND(wpk_arena_copy_text(&config->arena, wpk_buf_text(text)));
     }
     wpk_buf_reset(text);
     return kept;
@@ -189,11 +186,9 @@ const char *wpk_config_fixed_change(const struct wpk_config *now, const struct w
     return NULL;
 }
 
-static const char *copy_text(struct wpk_arena *arena, const char *text, wpk_err *err)
+static const char *copy_text(struct wpk_arena *arena, const char *text)
 {
-    const char *copy = text != NULL ? wpk_arena_copy_text(arena, text) : NULL;
-    *err = text != NULL && copy == NULL ? WPK_ENOMEM : *err;
-    return copy;
+    return text != NULL ? WPK_DEMAND(wpk_arena_copy_text(arena, text)) : NULL;
 }
 
 /* Where the certificate of what listens there is now; NULL: it is as it was. */
@@ -210,43 +205,34 @@ static const struct wpk_config_listener *find_files(const struct wpk_config_list
 }
 
 /* Sockets stay as they are, but for the files of their certificates. */
-static wpk_err keep_listeners(const struct wpk_config_listener *now, uint32_t now_count,
-                              struct wpk_config_listener *next, uint32_t *next_count,
-                              struct wpk_arena *arena)
+static void keep_listeners(const struct wpk_config_listener *now, uint32_t now_count,
+                           struct wpk_config_listener *next, uint32_t *next_count,
+                           struct wpk_arena *arena)
 {
-    wpk_err err = WPK_OK;
     struct wpk_config_listener kept[WPK_CONFIG_LISTENERS_MAX] = {{0}};
     for (uint32_t i = 0; i < now_count; i++) {
         const struct wpk_config_listener *files = find_files(&now[i], next, *next_count);
         kept[i] = now[i];
-        kept[i].address = copy_text(arena, now[i].address, &err);
+        kept[i].address = copy_text(arena, now[i].address);
         kept[i].certificate =
-            files != NULL ? files->certificate : copy_text(arena, now[i].certificate, &err);
-        kept[i].key = files != NULL ? files->key : copy_text(arena, now[i].key, &err);
+            files != NULL ? files->certificate : copy_text(arena, now[i].certificate);
+        kept[i].key = files != NULL ? files->key : copy_text(arena, now[i].key);
     }
     memcpy(next, kept, sizeof kept);
     *next_count = now_count;
-    return err;
 }
 
-wpk_err wpk_config_keep_fixed(const struct wpk_config *now, struct wpk_config *next)
+void wpk_config_keep_fixed(const struct wpk_config *now, struct wpk_config *next)
 {
-    wpk_err err = WPK_OK;
-    next->data_dir = copy_text(&next->arena, now->data_dir, &err);
-    next->log = copy_text(&next->arena, now->log, &err);
+    next->data_dir = copy_text(&next->arena, now->data_dir);
+    next->log = copy_text(&next->arena, now->log);
     next->standby = now->standby;
     next->http_connections_max = now->http_connections_max;
     next->worker_connections_max = now->worker_connections_max;
     next->store_pages_max = now->store_pages_max;
-    if (err == WPK_OK) {
-        err =
-            keep_listeners(now->http, now->http_count, next->http, &next->http_count, &next->arena);
-    }
-    if (err == WPK_OK) {
-        err = keep_listeners(now->workers, now->worker_count, next->workers, &next->worker_count,
-                             &next->arena);
-    }
-    return err;
+    keep_listeners(now->http, now->http_count, next->http, &next->http_count, &next->arena);
+    keep_listeners(now->workers, now->worker_count, next->workers, &next->worker_count,
+                   &next->arena);
 }
 
 void wpk_config_fini(struct wpk_config *config)

@@ -6,7 +6,7 @@
 
 #include "common/arena.h"
 #include "common/log.h"
-#include "coordinator/access/auth.h"
+#include "coordinator/http/http.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -14,10 +14,8 @@
 
 #define WPK_CONFIG_LISTENERS_MAX 8 /* of clients, and as many of workers */
 #define WPK_CONFIG_HOSTS_MAX 16
-#define WPK_CONFIG_PEERS_MAX 64
 #define WPK_CONFIG_OWNERS_MAX 1024
 #define WPK_CONFIG_PATH_MAX 1024 /* bytes; of a path, an address or a name */
-#define WPK_CONFIG_UID_OTHERS ((uid_t)-1)
 
 struct wpk_config_listener {
     const char *address;     /* of clients: unix:PATH, or HOST:PORT; of workers: ipc://PATH,
@@ -26,12 +24,6 @@ struct wpk_config_listener {
     const char *key;
     bool insecure; /* it may lack TLS though it can be reached from elsewhere */
     unsigned mode; /* of a Unix socket's file: 0600 unless told otherwise */
-};
-
-/* A user of this machine that the clients' Unix sockets let in, besides wpkd's own and root. */
-struct wpk_config_peer {
-    uid_t uid;      /* WPK_CONFIG_UID_OTHERS: every other user */
-    unsigned roles; /* bits of enum wpk_role */
 };
 
 struct wpk_config_owner {
@@ -53,7 +45,7 @@ struct wpk_config {
     uint32_t worker_count;
     const char *hosts[WPK_CONFIG_HOSTS_MAX]; /* names by which clients may call this host */
     uint32_t host_count;
-    struct wpk_config_peer peers[WPK_CONFIG_PEERS_MAX];
+    struct wpk_http_peer peers[WPK_HTTP_PEERS_MAX];
     uint32_t peer_count;
     struct wpk_config_owner owner_default; /* of owners that are not listed; its name is "*" */
     struct wpk_config_owner *owners;
@@ -104,10 +96,7 @@ wpk_err wpk_config_read(const char *path, struct wpk_config *config, struct wpk_
 
 /* The name in the file of the first field that differs and needs a restart; NULL: there is none. */
 const char *wpk_config_fixed_change(const struct wpk_config *now, const struct wpk_config *next);
-/* Set the fields of `next` that need a restart to their values in `now`.
- *
- *   errors  WPK_ENOMEM
- */
-wpk_err wpk_config_keep_fixed(const struct wpk_config *now, struct wpk_config *next);
+/* Set the fields of `next` that need a restart to their values in `now`. */
+void wpk_config_keep_fixed(const struct wpk_config *now, struct wpk_config *next);
 
 #endif

@@ -120,7 +120,7 @@ static bool find_user(const char *name, uid_t *out)
 {
     char *end = NULL;
     if (strcmp(name, "*") == 0) {
-        *out = WPK_CONFIG_UID_OTHERS;
+        *out = WPK_HTTP_OTHERS;
         return true;
     }
     const struct passwd *user = getpwnam(name);
@@ -158,9 +158,9 @@ static void get_peers(struct wpk_json_reader *r, const char *key, void *object)
     }
     wpk_json_enter(r, key);
     while (wpk_json_next(r)) {
-        struct wpk_config_peer *peer = &config->peers[config->peer_count];
-        if (config->peer_count == WPK_CONFIG_PEERS_MAX) {
-            wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d peers", WPK_CONFIG_PEERS_MAX);
+        struct wpk_http_peer *peer = &config->peers[config->peer_count];
+        if (config->peer_count == WPK_HTTP_PEERS_MAX) {
+            wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d peers", WPK_HTTP_PEERS_MAX);
             break;
         }
         if (!find_user(wpk_json_name(r), &peer->uid)) {

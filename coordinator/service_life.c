@@ -79,15 +79,12 @@ static void take_config(struct wpk_service *service, struct wpk_config *next)
 
 static wpk_err reload(struct wpk_service *service, struct wpk_diag *diag)
 {
-    struct wpk_config *next = calloc(1, sizeof *next);
-    if (next == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_config *next = WPK_DEMAND(calloc(1, sizeof *next));
     const char *fixed = NULL;
     wpk_err err = service->options->reload(service->options->user, next, diag);
     if (err == WPK_OK) {
         fixed = wpk_config_fixed_change(service->config, next);
-        err = wpk_config_keep_fixed(service->config, next);
+        wpk_config_keep_fixed(service->config, next);
     }
     if (err == WPK_OK) { /* first what may fail: then nothing else has changed */
         err = wpk_service_reload_sockets(service, next, diag);

@@ -31,7 +31,7 @@ static void set_up_service(struct wpk_fixture *f, struct wpk_config *config,
     wpk_fixture_start(f);
     *config = (struct wpk_config){.data_dir = f->directory};
     *service = (struct wpk_service){.config = config, .executor = f->executor};
-    assert_int_equal(wpk_index_new(&service->index), WPK_OK);
+    service->index = wpk_index_new();
 }
 
 static void the_state_is_shown(void **state)

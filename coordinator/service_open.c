@@ -54,14 +54,15 @@ static wpk_err raise_descriptors(struct wpk_diag *diag)
 /* Open the index of served kernels, for the threads of the HTTP server. */
 static wpk_err open_index(struct wpk_service *service, struct wpk_diag *diag)
 {
-    wpk_err err = wpk_index_new(&service->index);
-    err = err == WPK_OK ? wpk_index_load(service->index, service->store, diag) : err;
+    service->index = wpk_index_new();
+    wpk_err err = wpk_index_load(service->index, service->store, diag);
     struct wpk_api_front_options options = {.data_dir = service->config->data_dir,
                                             .index = service->index,
                                             .clock = wpk_clock_system(),
                                             .public_key = wpk_sign_public_key(service->sign),
                                             .sign = service->sign};
-    return err == WPK_OK ? wpk_api_front_new(&options, &service->front) : err;
+    service->front = wpk_api_front_new(&options);
+    return err;
 }
 
 /* A worker was not let in: into the audit log, as clients that are not. */
@@ -189,12 +190,11 @@ static void note_refusal(void *user, const char *peer, const char *reason, uint6
     wpk_api_front_refuse(service->front, &nobody, reason, untold);
 }
 
-/* The options of the HTTP server from the configuration; `listeners` and `peers` are the caller's,
- * of WPK_CONFIG_LISTENERS_MAX and WPK_CONFIG_PEERS_MAX. */
+/* The options of the HTTP server from the configuration; `listeners` are the caller's, of
+ * WPK_CONFIG_LISTENERS_MAX. */
 static struct wpk_http_options http_options(const struct wpk_service *service,
                                             const struct wpk_config *config,
-                                            struct wpk_http_listen *listeners,
-                                            struct wpk_http_peer *peers)
+                                            struct wpk_http_listen *listeners)
 {
     for (uint32_t i = 0; i < config->http_count; i++) {
         const struct wpk_config_listener *listener = &config->http[i];
@@ -205,13 +205,10 @@ static struct wpk_http_options http_options(const struct wpk_service *service,
                                                 .insecure = listener->insecure,
                                                 .mode = listener->mode};
     }
-    for (uint32_t i = 0; i < config->peer_count; i++) {
-        peers[i] = (struct wpk_http_peer){config->peers[i].uid, config->peers[i].roles};
-    }
     return (struct wpk_http_options){.listeners = listeners,
                                      .listener_count = config->http_count,
                                      .auth = service->auth,
-                                     .peers = peers,
+                                     .peers = config->peers,
                                      .peer_count = config->peer_count,
                                      .hosts = config->hosts,
                                      .host_count = config->host_count,
@@ -248,8 +245,7 @@ static wpk_err adopt_sockets(struct wpk_service *service, struct wpk_http_listen
 static wpk_err open_http(struct wpk_service *service, struct wpk_diag *diag)
 {
     struct wpk_http_listen listeners[WPK_CONFIG_LISTENERS_MAX];
-    struct wpk_http_peer peers[WPK_CONFIG_PEERS_MAX];
-    struct wpk_http_options options = http_options(service, service->config, listeners, peers);
+    struct wpk_http_options options = http_options(service, service->config, listeners);
     wpk_err err = adopt_sockets(service, listeners, diag);
     return err == WPK_OK ? wpk_http_server_open(&options, &service->http, diag) : err;
 }
@@ -306,14 +302,12 @@ wpk_err wpk_service_reload_sockets(struct wpk_service *service, const struct wpk
                                    struct wpk_diag *diag)
 {
     struct wpk_http_listen listeners[WPK_CONFIG_LISTENERS_MAX];
-    struct wpk_http_peer peers[WPK_CONFIG_PEERS_MAX];
-    struct wpk_http_options options = http_options(service, next, listeners, peers);
+    struct wpk_http_options options = http_options(service, next, listeners);
     struct wpk_net_listen listen[WPK_CONFIG_LISTENERS_MAX];
     list_worker_listeners(next, listen);
     wpk_err err = check_certificates(listen, next->worker_count, diag);
-    if (err == WPK_OK) {
-        err = wpk_net_server_check(service->net, listen, next->worker_count, diag);
-    }
+    err =
+        err == WPK_OK ? wpk_net_server_check(service->net, listen, next->worker_count, diag) : err;
     err = err == WPK_OK ? wpk_http_server_reload(service->http, &options, diag) : err;
     return err == WPK_OK ? wpk_net_server_reload(service->net, listen, next->worker_count, diag)
                          : err;
@@ -326,7 +320,7 @@ wpk_err wpk_service_open(struct wpk_service *service, struct wpk_diag *diag)
     err = err == WPK_OK ? wpk_loop_open(&service->loop, diag) : err;
     if (err == WPK_OK) {
         wpk_loop_on_wake(service->loop, wpk_service_turn, service);
-        err = wpk_auth_new(&service->auth);
+        service->auth = wpk_auth_new();
     }
     err = err == WPK_OK ? open_store(service, diag) : err;
     return err == WPK_OK ? open_sockets(service, diag) : err;

@@ -47,10 +47,9 @@ wpk_err wpk_link_write_parts(const char *directory, struct wpk_diag *diag)
         err = write_part(directory, "stub_image.o", wpk_link_stub_image, wpk_link_stub_image_size,
                          diag);
     }
-    if (err == WPK_OK) {
-        err = write_part(directory, "kernel.map", wpk_link_map, wpk_link_map_size, diag);
-    }
-    return err;
+    return err == WPK_OK
+               ? write_part(directory, "kernel.map", wpk_link_map, wpk_link_map_size, diag)
+               : err;
 }
 
 wpk_err wpk_link_write_tvm_ffi(const char *object, struct wpk_diag *diag)

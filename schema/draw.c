@@ -64,22 +64,6 @@ static void start(struct wpk_rng *rng, uint64_t seed, const char *name)
     wpk_rng_seed(rng, seed ^ own);
 }
 
-void wpk_draw_tensor(uint64_t seed, const char *canonical, enum wpk_dtype dtype,
-                     enum wpk_draw_domain domain, int64_t count, void *out)
-{
-    struct wpk_rng rng;
-    double chunk[CHUNK];
-
-    start(&rng, seed, canonical);
-    for (int64_t done = 0; done < count; done += CHUNK) {
-        int64_t now = count - done < CHUNK ? count - done : CHUNK;
-        for (int64_t i = 0; i < now; i++) {
-            chunk[i] = wpk_draw_uniform(&rng, dtype, domain);
-        }
-        wpk_convert_narrow(dtype, chunk, now, (char *)out + (size_t)done * wpk_dtype_size(dtype));
-    }
-}
-
 /* The part of [low, high] in the domain; if it is empty, `room` above the domain's lower end. */
 static struct wpk_domain meet(struct wpk_domain domain, double low, double high, double room)
 {
@@ -115,8 +99,9 @@ static double draw_in(struct wpk_rng *rng, enum wpk_dtype dtype, struct wpk_doma
     return wpk_draw_integer(rng, domain, low, high);
 }
 
-void wpk_draw_in_domain(uint64_t seed, const char *name, enum wpk_dtype dtype,
-                        struct wpk_domain domain, int64_t count, void *out)
+/* From `interval`, unless it is NULL, else from the uniform set of `domain`. */
+static void draw(uint64_t seed, const char *name, enum wpk_dtype dtype, enum wpk_draw_domain domain,
+                 const struct wpk_domain *interval, int64_t count, void *out)
 {
     struct wpk_rng rng;
     double chunk[CHUNK];
@@ -125,8 +110,21 @@ void wpk_draw_in_domain(uint64_t seed, const char *name, enum wpk_dtype dtype,
     for (int64_t done = 0; done < count; done += CHUNK) {
         int64_t now = count - done < CHUNK ? count - done : CHUNK;
         for (int64_t i = 0; i < now; i++) {
-            chunk[i] = draw_in(&rng, dtype, domain);
+            chunk[i] = interval != NULL ? draw_in(&rng, dtype, *interval)
+                                        : wpk_draw_uniform(&rng, dtype, domain);
         }
         wpk_convert_narrow(dtype, chunk, now, (char *)out + (size_t)done * wpk_dtype_size(dtype));
     }
+}
+
+void wpk_draw_tensor(uint64_t seed, const char *canonical, enum wpk_dtype dtype,
+                     enum wpk_draw_domain domain, int64_t count, void *out)
+{
+    draw(seed, canonical, dtype, domain, NULL, count, out);
+}
+
+void wpk_draw_in_domain(uint64_t seed, const char *name, enum wpk_dtype dtype,
+                        struct wpk_domain domain, int64_t count, void *out)
+{
+    draw(seed, name, dtype, WPK_DRAW_ANY, &domain, count, out);
 }

@@ -384,10 +384,8 @@ static wpk_err split_frame(const char *frame, size_t size, size_t *json_size, st
     for (int i = 3; i >= 0; i--) {
         *json_size = *json_size << 8 | (unsigned char)frame[i];
     }
-    if (*json_size > size - 4) {
-        return wpk_fail(diag, WPK_EPARSE, "the message is shorter than it says");
-    }
-    return WPK_OK;
+    return *json_size > size - 4 ? wpk_fail(diag, WPK_EPARSE, "the message is shorter than it says")
+                                 : WPK_OK;
 }
 
 wpk_err wpk_message_decode(const char *frame, size_t size, struct wpk_message *out,

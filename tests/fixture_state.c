@@ -166,10 +166,8 @@ struct wpk_fixture *wpk_fixture_new(void)
 {
     struct wpk_fixture *fixture = calloc(1, sizeof *fixture);
     WPK_ASSERT(fixture != NULL);
-    wpk_err err = wpk_effects_init(&fixture->effects);
-    WPK_ASSERT(err == WPK_OK);
-    err = wpk_coordinator_new(1, &fixture->c);
-    WPK_ASSERT(err == WPK_OK);
+    wpk_effects_init(&fixture->effects);
+    fixture->c = wpk_coordinator_new(1);
     wpk_fixture_begin();
     fixture->say = say;
     fixture->now_ns = 1000000 * MS;

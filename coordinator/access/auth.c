@@ -104,15 +104,11 @@ void wpk_roles_print(unsigned roles, char out[WPK_ROLES_TEXT_SIZE])
 
 /* ---- the table */
 
-wpk_err wpk_auth_new(struct wpk_auth **out)
+struct wpk_auth *wpk_auth_new(void)
 {
-    struct wpk_auth *auth = calloc(1, sizeof *auth);
-    if (auth == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_auth *auth = WPK_DEMAND(calloc(1, sizeof *auth));
     pthread_rwlock_init(&auth->lock, NULL);
-    *out = auth;
-    return WPK_OK;
+    return auth;
 }
 
 void wpk_auth_free(struct wpk_auth *auth)
@@ -144,10 +140,7 @@ static wpk_err make_table(const struct wpk_auth_token *tokens, uint32_t count, s
         slots *= 2;
     }
     size_t head = sizeof(struct table) + slots * sizeof(struct wpk_auth_token *);
-    struct table *table = calloc(1, head + count * sizeof *tokens);
-    if (table == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct table *table = WPK_DEMAND(calloc(1, head + count * sizeof *tokens));
     table->mask = slots - 1;
     struct wpk_auth_token *copies = (struct wpk_auth_token *)(void *)((char *)table + head);
     for (uint32_t i = 0; i < count; i++) {

@@ -64,15 +64,14 @@ struct wpk_auth_token {
 /* Make an empty table, which refuses every secret.
  *
  *   owns    caller frees
- *   errors  WPK_ENOMEM
  */
-wpk_err wpk_auth_new(struct wpk_auth **out);
+struct wpk_auth *wpk_auth_new(void);
 void wpk_auth_free(struct wpk_auth *auth);
 
 /* Replace the table; on failure the old one stays. From any thread.
  *
  *   owns    copies `tokens`
- *   errors  WPK_ENOMEM; WPK_ENOSPC more than WPK_AUTH_TOKENS_MAX; WPK_EEXIST a hash twice
+ *   errors  WPK_ENOSPC more than WPK_AUTH_TOKENS_MAX; WPK_EEXIST a hash twice
  */
 wpk_err wpk_auth_set(struct wpk_auth *auth, const struct wpk_auth_token *tokens, uint32_t count);
 

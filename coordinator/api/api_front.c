@@ -32,22 +32,14 @@ struct wpk_api_front {
     uint32_t large_count;
 };
 
-wpk_err wpk_api_front_new(const struct wpk_api_front_options *options, struct wpk_api_front **out)
+struct wpk_api_front *wpk_api_front_new(const struct wpk_api_front_options *options)
 {
-    struct wpk_api_front *front = calloc(1, sizeof *front);
-    if (front == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_api_front *front = WPK_DEMAND(calloc(1, sizeof *front));
     front->options = *options;
-    wpk_err err = wpk_page_cache_new(&front->pages);
-    if (err != WPK_OK) {
-        free(front);
-        return err;
-    }
+    front->pages = wpk_page_cache_new();
     pthread_mutex_init(&front->lock, NULL);
     pthread_cond_init(&front->given, NULL);
-    *out = front;
-    return WPK_OK;
+    return front;
 }
 
 void wpk_api_front_free(struct wpk_api_front *front)

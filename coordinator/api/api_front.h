@@ -18,9 +18,8 @@ struct wpk_api_front_options {
     const struct wpk_sign *sign;
 };
 
-/*   owns    caller frees, after the server and before the index
- *   errors  WPK_ENOMEM */
-wpk_err wpk_api_front_new(const struct wpk_api_front_options *options, struct wpk_api_front **out);
+/*   owns    caller frees, after the server and before the index */
+struct wpk_api_front *wpk_api_front_new(const struct wpk_api_front_options *options);
 void wpk_api_front_free(struct wpk_api_front *front);
 
 const struct wpk_api_front_options *wpk_api_front_options(const struct wpk_api_front *front);

@@ -132,10 +132,7 @@ static bool was_read(struct wpk_call *call)
 {
     struct wpk_diag diag = {0};
     wpk_err err = wpk_store_take_status(call->api->store, &diag);
-    if (err == WPK_OK) {
-        return true;
-    }
-    return wpk_api_problem(call->answer, 507, err, &diag);
+    return err == WPK_OK || wpk_api_problem(call->answer, 507, err, &diag);
 }
 
 /* True if the job `id` exists and no longer answers the owner of `wanted`: it was cancelled,

@@ -96,10 +96,8 @@ static bool get_hash(struct wpk_call *call, const char *name, const char **out)
 {
     const char *text = wpk_http_query(call->request, name);
     *out = text != NULL ? text : "";
-    if (text == NULL || wpk_crypto_hex_valid(text, WPK_SHA256_SIZE)) {
-        return true;
-    }
-    return wpk_call_problem(call, 422, WPK_EINVAL, name, "not a SHA-256 in lower-case hexadecimal");
+    return text == NULL || wpk_crypto_hex_valid(text, WPK_SHA256_SIZE) ||
+           wpk_call_problem(call, 422, WPK_EINVAL, name, "not a SHA-256 in lower-case hexadecimal");
 }
 
 /* A fingerprint, or at least PREFIX_MIN digits of one; false after answering with a problem. */

@@ -208,9 +208,9 @@ static void take_point(void *user, const struct wpk_curve_point *point)
     struct curve_reader *reader = user;
     struct wpk_page_curve *curve = reader->curve;
     if (point->best_ns > 0 && curve->point_count < WPK_CURVE_BUCKETS_MAX) {
-        curve->points[curve->point_count++] = (struct wpk_page_point){
-            point->ask, point->best_ns, point->at_s,
-            copy_text(reader->arena, point->candidate, strlen(point->candidate))};
+        struct wpk_curve_point *copy = &curve->points[curve->point_count++];
+        *copy = *point;
+        copy->candidate = copy_text(reader->arena, point->candidate, strlen(point->candidate));
     }
 }
 
@@ -221,7 +221,7 @@ static void take_outcome(void *user, const struct wpk_curve_outcome *outcome)
     if (curve->outcome_count < WPK_PAGE_OUTCOMES_MAX) {
         size_t size = strcspn(outcome->log, "\n");
         size = size < LOG_LINE_MAX ? size : LOG_LINE_MAX;
-        curve->outcomes[curve->outcome_count++] = (struct wpk_page_outcome){
+        curve->outcomes[curve->outcome_count++] = (struct wpk_curve_outcome){
             copy_text(reader->arena, outcome->outcome, strlen(outcome->outcome)), outcome->count,
             copy_text(reader->arena, outcome->log, size)};
     }

@@ -22,15 +22,11 @@ struct wpk_page_cache {
     struct kept pages[WPK_PAGES_MAX];
 };
 
-wpk_err wpk_page_cache_new(struct wpk_page_cache **out)
+struct wpk_page_cache *wpk_page_cache_new(void)
 {
-    struct wpk_page_cache *cache = calloc(1, sizeof *cache);
-    if (cache == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_page_cache *cache = WPK_DEMAND(calloc(1, sizeof *cache));
     pthread_mutex_init(&cache->lock, NULL);
-    *out = cache;
-    return WPK_OK;
+    return cache;
 }
 
 void wpk_page_cache_free(struct wpk_page_cache *cache)

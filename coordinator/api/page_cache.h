@@ -12,9 +12,8 @@
 
 struct wpk_page_cache;
 
-/*   owns    caller frees
- *   errors  WPK_ENOMEM */
-wpk_err wpk_page_cache_new(struct wpk_page_cache **out);
+/*   owns    caller frees */
+struct wpk_page_cache *wpk_page_cache_new(void);
 void wpk_page_cache_free(struct wpk_page_cache *cache);
 
 /* Answer with the page of this request if it was rendered a moment ago. */

@@ -145,9 +145,8 @@ static wpk_err restore_locked(const struct wpk_db_options *options, struct wpk_d
     err = err == WPK_OK ? make_private(staged, diag) : err;
     err = err == WPK_OK ? copy_database(options->file, staged, diag) : err;
     err = err == WPK_OK ? copy_key(options->file, staged, diag) : err;
-    if (err == WPK_OK) {
-        err = wpk_db_copy_artifacts(options->file, options->data_dir, &artifacts, diag);
-    }
+    err = err == WPK_OK ? wpk_db_copy_artifacts(options->file, options->data_dir, &artifacts, diag)
+                        : err;
     err = err == WPK_OK ? set_aside(options->data_dir, report, diag) : err;
     if (err == WPK_OK && wpk_db_exists(staged, WPK_SIGN_FILE)) {
         err = wpk_db_rename(options->data_dir, "restoring/" WPK_SIGN_FILE, WPK_SIGN_FILE, diag);

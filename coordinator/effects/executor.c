@@ -209,8 +209,9 @@ static wpk_err open_parts(struct wpk_executor *p, struct wpk_diag *diag)
                                          .threaded = p->options.threads > 0,
                                          .wake = p->options.wake,
                                          .user = p->options.wake_user};
-    wpk_err err = wpk_effects_init(&p->effects);
-    if (err == WPK_OK && p->options.threads > 0) {
+    wpk_err err = WPK_OK;
+    wpk_effects_init(&p->effects);
+    if (p->options.threads > 0) {
         err = wpk_store_open_reader(p->options.data_dir, p->options.clock, &p->reader, diag);
     } else {
         p->reader = p->options.store;
@@ -228,10 +229,7 @@ static wpk_err open_parts(struct wpk_executor *p, struct wpk_diag *diag)
 wpk_err wpk_executor_new(const struct wpk_executor_options *options, struct wpk_executor **out,
                          struct wpk_diag *diag)
 {
-    struct wpk_executor *p = calloc(1, sizeof *p);
-    if (p == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_executor *p = WPK_DEMAND(calloc(1, sizeof *p));
     WPK_ASSERT(options->threads == 0 || options->wake != NULL);
     p->options = *options;
     wpk_executor_begin_batch(p);

@@ -37,15 +37,12 @@ wpk_err wpk_executor_begin_restore(struct wpk_executor *p, struct wpk_diag *diag
     wpk_metric_set(WPK_GAUGE_BUILDS_HELD, 0, 0);
     p->unread_first = 0;
     p->unread_count = 0;
-    wpk_err err = wpk_coordinator_new(wpk_history_job_number_next(p->reader), &p->coordinator);
-    if (err == WPK_OK) {
-        wpk_history_owners(p->reader, restore_owner, p);
-        wpk_history_admin_states(p->reader, restore_admin_state, p);
-        p->unread_count = wpk_history_live_jobs(p->reader, p->unread, WPK_JOBS_LIVE_MAX);
-        p->artifact_bytes = wpk_history_artifact_bytes(p->reader);
-        err = wpk_store_take_status(p->reader, diag);
-    }
-    return err;
+    p->coordinator = wpk_coordinator_new(wpk_history_job_number_next(p->reader));
+    wpk_history_owners(p->reader, restore_owner, p);
+    wpk_history_admin_states(p->reader, restore_admin_state, p);
+    p->unread_count = wpk_history_live_jobs(p->reader, p->unread, WPK_JOBS_LIVE_MAX);
+    p->artifact_bytes = wpk_history_artifact_bytes(p->reader);
+    return wpk_store_take_status(p->reader, diag);
 }
 
 bool wpk_executor_is_restored(const struct wpk_executor *p)

@@ -65,10 +65,8 @@ static void forget_lost(const struct open_write *write)
     if (is_lost(write, opened->own_artifact)) {
         opened->kernel_id = 0;
     }
-    if (is_lost(write, opened->served_artifact)) {
-        opened->served_kernel_id = 0;
-        opened->served_provider[0] = '\0';
-        opened->served_artifact[0] = '\0';
+    if (is_lost(write, opened->served.artifact_sha256)) {
+        opened->served = (struct wpk_served_kernel){.kernel_id = 0};
     }
 }
 

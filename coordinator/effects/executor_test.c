@@ -263,7 +263,7 @@ static void a_session_ends_with_its_token(void **state)
     char secret[WPK_TOKEN_TEXT_SIZE];
     char other[WPK_TOKEN_TEXT_SIZE];
     char path[64];
-    assert_int_equal(wpk_auth_new(&f->auth), WPK_OK);
+    f->auth = wpk_auth_new();
     wpk_fixture_start(f);
     make_token(f, "{" WORKER_ROLES "}", id, secret);
     make_token(f, "{" WORKER_ROLES ",\"seconds\":60}", other_id, other);
@@ -305,7 +305,7 @@ static void there_is_a_most_of_tokens(void **state)
                   " printf('%08x%056x', i * 2654435761 & 4294967295, i), '', 1, 0, 0, 1 FROM n",
                   "i", (int64_t)WPK_AUTH_TOKENS_MAX - 1);
     assert_int_equal(wpk_store_commit(f->store, NULL), WPK_OK);
-    assert_int_equal(wpk_auth_new(&f->auth), WPK_OK);
+    f->auth = wpk_auth_new();
     wpk_fixture_start(f);
     make_token(f, "{" WORKER_ROLES "}", id, secret);
     wpk_fixture_request(f, "POST", "/v1/tokens", "{" WORKER_ROLES "}");
@@ -323,7 +323,7 @@ static void a_session_ends_in_silence(void **state)
     struct wpk_fixture *f = *state;
     char id[WPK_TOKEN_ID_SIZE];
     char secret[WPK_TOKEN_TEXT_SIZE];
-    assert_int_equal(wpk_auth_new(&f->auth), WPK_OK);
+    f->auth = wpk_auth_new();
     wpk_fixture_start(f);
     make_token(f, "{" WORKER_ROLES ",\"seconds\":1}", id, secret);
     assert_int_equal(say_hello(f, wpk_fixture_worker(f, "w"), secret), WPK_OK);
@@ -340,7 +340,7 @@ static void nobody_takes_a_session_over(void **state)
     char id[WPK_TOKEN_ID_SIZE];
     char secret[WPK_TOKEN_TEXT_SIZE];
     char other[WPK_TOKEN_TEXT_SIZE];
-    assert_int_equal(wpk_auth_new(&f->auth), WPK_OK);
+    f->auth = wpk_auth_new();
     wpk_fixture_start(f);
     make_token(f, "{" WORKER_ROLES "}", id, secret);
     make_token(f, "{" WORKER_ROLES "}", id, other);

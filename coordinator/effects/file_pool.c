@@ -206,10 +206,7 @@ static wpk_err start_thread(struct wpk_file_pool *pool, struct wpk_diag *diag)
 wpk_err wpk_file_pool_open(const struct wpk_file_pool_options *options, struct wpk_file_pool **out,
                            struct wpk_diag *diag)
 {
-    struct wpk_file_pool *pool = calloc(1, sizeof *pool);
-    if (pool == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_file_pool *pool = WPK_DEMAND(calloc(1, sizeof *pool));
     WPK_ASSERT(options->threads <= WPK_FILE_THREADS_MAX);
     pool->options = *options;
     pthread_mutex_init(&pool->lock, NULL);

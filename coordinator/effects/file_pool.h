@@ -49,7 +49,7 @@ struct wpk_file_pool_options {
 };
 
 /*   owns    caller closes, then frees
- *   errors  WPK_ENOMEM, WPK_ESYSTEM
+ *   errors  WPK_ESYSTEM
  */
 wpk_err wpk_file_pool_open(const struct wpk_file_pool_options *options, struct wpk_file_pool **out,
                            struct wpk_diag *diag);

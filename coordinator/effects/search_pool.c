@@ -487,10 +487,7 @@ static void init_retry(pthread_cond_t *retry)
 wpk_err wpk_search_pool_new(const struct wpk_search_pool_options *options,
                             struct wpk_search_pool **out, struct wpk_diag *diag)
 {
-    struct wpk_search_pool *pool = calloc(1, sizeof *pool);
-    if (pool == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_search_pool *pool = WPK_DEMAND(calloc(1, sizeof *pool));
     WPK_ASSERT(options->threads <= THREADS_MAX);
     pool->options = *options;
     pthread_mutex_init(&pool->lock, NULL);

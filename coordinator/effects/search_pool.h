@@ -39,7 +39,7 @@ struct wpk_search_answer {
 };
 
 /*   owns    caller frees
- *   errors  WPK_ENOMEM, WPK_ESYSTEM; what opening a reader says
+ *   errors  WPK_ESYSTEM; what opening a reader says
  */
 wpk_err wpk_search_pool_new(const struct wpk_search_pool_options *options,
                             struct wpk_search_pool **out, struct wpk_diag *diag);

@@ -264,11 +264,8 @@ static wpk_err start_thread(struct wpk_writer *writer, struct wpk_diag *diag)
 wpk_err wpk_writer_open(const struct wpk_writer_options *options, struct wpk_writer **out,
                         struct wpk_diag *diag)
 {
-    struct wpk_writer *writer = calloc(1, sizeof *writer);
+    struct wpk_writer *writer = WPK_DEMAND(calloc(1, sizeof *writer));
     pthread_condattr_t attributes;
-    if (writer == NULL) {
-        return WPK_ENOMEM;
-    }
     writer->options = *options;
     pthread_mutex_init(&writer->lock, NULL);
     pthread_condattr_init(&attributes);

@@ -33,7 +33,7 @@ struct wpk_writer_options {
 };
 
 /*   owns    caller closes
- *   errors  WPK_ENOMEM, WPK_ESYSTEM
+ *   errors  WPK_ESYSTEM
  */
 wpk_err wpk_writer_open(const struct wpk_writer_options *options, struct wpk_writer **out,
                         struct wpk_diag *diag);

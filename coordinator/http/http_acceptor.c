@@ -270,10 +270,7 @@ bool wpk_http_acceptor_set_peers(struct wpk_http_acceptor *acceptor,
 wpk_err wpk_http_acceptor_open(const struct wpk_http_acceptor_options *options,
                                struct wpk_http_acceptor **out, struct wpk_diag *diag)
 {
-    struct wpk_http_acceptor *acceptor = calloc(1, sizeof *acceptor);
-    if (acceptor == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_http_acceptor *acceptor = WPK_DEMAND(calloc(1, sizeof *acceptor));
     acceptor->options = *options;
     pthread_mutex_init(&acceptor->lock, NULL);
     (void)wpk_http_acceptor_set_peers(acceptor, options->peers, options->peer_count);

@@ -79,7 +79,7 @@ struct wpk_http_acceptor_options {
 };
 
 /*   owns    caller closes
- *   errors  WPK_ENOMEM, WPK_ESYSTEM
+ *   errors  WPK_ESYSTEM
  */
 wpk_err wpk_http_acceptor_open(const struct wpk_http_acceptor_options *options,
                                struct wpk_http_acceptor **out, struct wpk_diag *diag);

@@ -288,11 +288,8 @@ static wpk_err open_admission(struct wpk_http_server *server,
     uint32_t most = limit_connections(options->connections_max);
     uint32_t of_one = options->of_one_max > 0 ? options->of_one_max : most / 2 + 1;
     server->exchange_count = most + WPK_ADMISSION_ENDING_MAX;
-    server->exchanges = calloc(server->exchange_count, sizeof *server->exchanges);
-    server->awaited = calloc(server->exchange_count, sizeof *server->awaited);
-    if (server->exchanges == NULL || server->awaited == NULL) {
-        return WPK_ENOMEM;
-    }
+    server->exchanges = WPK_DEMAND(calloc(server->exchange_count, sizeof *server->exchanges));
+    server->awaited = WPK_DEMAND(calloc(server->exchange_count, sizeof *server->awaited));
     const struct wpk_admission_options admission = {.all_max = most,
                                                     .of_source_max = of_one,
                                                     .is_spared = is_unread,
@@ -334,10 +331,7 @@ wpk_err wpk_http_server_open(const struct wpk_http_options *options, struct wpk_
 {
     WPK_ASSERT(options->listener_count > 0 && options->listener_count <= WPK_HTTP_LISTENERS_MAX);
     WPK_ASSERT(options->peer_count <= WPK_HTTP_PEERS_MAX);
-    struct wpk_http_server *server = calloc(1, sizeof *server);
-    if (server == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_http_server *server = WPK_DEMAND(calloc(1, sizeof *server));
     server->options = *options;
     server->clock = options->clock != NULL ? options->clock : wpk_clock_system();
     wpk_http_policy_init(&server->policy, options);

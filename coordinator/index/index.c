@@ -240,23 +240,17 @@ void wpk_index_release(struct wpk_index *index, const struct wpk_index_version *
     pthread_mutex_unlock(&index->lock);
 }
 
-wpk_err wpk_index_new(struct wpk_index **out)
+struct wpk_index *wpk_index_new(void)
 {
-    struct wpk_index *index = calloc(1, sizeof *index);
-    struct version *empty = calloc(1, sizeof *empty);
-    if (index == NULL || empty == NULL) {
-        free(index);
-        free(empty);
-        return WPK_ENOMEM;
-    }
+    struct wpk_index *index = WPK_DEMAND(calloc(1, sizeof *index));
+    struct version *empty = WPK_DEMAND(calloc(1, sizeof *empty));
     pthread_mutex_init(&index->lock, NULL);
     wpk_crypto_random(&index->life, sizeof index->life);
     empty->view.life = index->life;
     index->misses = wpk_misses_new();
     index->oldest = empty;
     index->newest = empty;
-    *out = index;
-    return WPK_OK;
+    return index;
 }
 
 void wpk_index_free(struct wpk_index *index)
@@ -315,12 +309,7 @@ static uint64_t read_key(struct wpk_store *store, uint64_t problem_id)
 
 struct wpk_index_change *wpk_index_refresh(struct wpk_store *store, uint64_t problem_id)
 {
-    struct wpk_index_change *change = calloc(1, sizeof *change);
-    if (change == NULL) {
-        struct wpk_diag diag = {.text = "an index's change"};
-        wpk_store_fail(store, WPK_ENOMEM, &diag);
-        return NULL;
-    }
+    struct wpk_index_change *change = WPK_DEMAND(calloc(1, sizeof *change));
     change->problem_id = problem_id;
     change->fingerprint_key = read_key(store, problem_id);
     wpk_served_read(store, problem_id, &change->served);

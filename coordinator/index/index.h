@@ -53,9 +53,8 @@ struct wpk_index_version {
     uint32_t device_count;
 };
 
-/*   owns    caller frees, after all versions were released
- *   errors  WPK_ENOMEM */
-wpk_err wpk_index_new(struct wpk_index **out);
+/*   owns    caller frees, after all versions were released */
+struct wpk_index *wpk_index_new(void);
 void wpk_index_free(struct wpk_index *index);
 /* The lookups that it could not answer (index/misses.h). */
 struct wpk_misses *wpk_index_misses(struct wpk_index *index);

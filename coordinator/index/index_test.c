@@ -85,7 +85,7 @@ static int set_up(void **state)
     snprintf(f->directory, sizeof f->directory, "/tmp/wpk-index-XXXXXX");
     assert_non_null(mkdtemp(f->directory));
     assert_int_equal(wpk_store_open(f->directory, wpk_clock_system(), &f->store, NULL), WPK_OK);
-    assert_int_equal(wpk_index_new(&f->index), WPK_OK);
+    f->index = wpk_index_new();
     wpk_store_begin(f->store);
     for (int64_t id = 10; id < 13; id++) {
         put_problem(f, id, "cpu/a/avx2");

@@ -71,11 +71,7 @@ void wpk_misses_write(struct wpk_store *store, struct wpk_index *index,
                       (int64_t)miss->calls, (int64_t)miss->time_ns, (int64_t)miss->estimate_ns,
                       (int64_t)wpk_store_wall_ns(store), wpk_store_epoch(store));
     }
-    struct wpk_rows *rows = wpk_store_query(store, "SELECT count(*) FROM miss", "");
-    if (wpk_rows_next(rows)) {
-        known = wpk_rows_int(rows, 0);
-    }
-    wpk_rows_close(rows);
+    wpk_rows_take(wpk_store_query(store, "SELECT count(*) FROM miss", ""), "i", &known);
     if (known <= WPK_MISSES_MAX) {
         return;
     }

@@ -122,40 +122,17 @@ static void find_members(const char *document, struct wpk_text_span out[MEMBER_C
 
 /* ---- the answer */
 
-/* One kernel of the store, while its entry is made. */
+/* One kernel of the store, while its entry is made: the columns of the query in wpk_served_read. */
 struct source {
-    const struct wpk_rows *rows;
-    const char *document;
-    struct wpk_text_span members[MEMBER_COUNT];
+    int64_t id, search_id;
+    bool pinned;
+    double times_direct, flops, bytes;
+    const char *provider, *artifact, *accuracy, *document;
+    const char *fingerprint, *layouts, *device, *environment, *policy, *family, *extents;
+    const char *strategy, *seed, *space_version, *job;
+    const char *verified_by, *manifest, *signature;
+    struct wpk_text_span members[MEMBER_COUNT]; /* of the document */
     struct wpk_history_origin origin;
-};
-
-/* Columns of the query in wpk_served_read. */
-enum column {
-    COLUMN_ID,
-    COLUMN_SEARCH,
-    COLUMN_PROVIDER,
-    COLUMN_ARTIFACT,
-    COLUMN_PINNED,
-    COLUMN_ACCURACY,
-    COLUMN_TIMES_DIRECT,
-    COLUMN_DOCUMENT,
-    COLUMN_FINGERPRINT,
-    COLUMN_LAYOUTS,
-    COLUMN_DEVICE,
-    COLUMN_ENVIRONMENT,
-    COLUMN_POLICY,
-    COLUMN_FAMILY,
-    COLUMN_EXTENTS,
-    COLUMN_FLOPS,
-    COLUMN_BYTES,
-    COLUMN_STRATEGY,
-    COLUMN_SEED,
-    COLUMN_SPACE,
-    COLUMN_JOB,
-    COLUMN_VERIFIED_BY,
-    COLUMN_MANIFEST,
-    COLUMN_SIGNATURE,
 };
 
 static void put_id(struct wpk_json_writer *w, const char *name, char letter, int64_t id)
@@ -169,28 +146,26 @@ static void put_provenance(struct wpk_json_writer *w, const struct source *sourc
 {
     const struct wpk_history_origin *origin = &source->origin;
     wpk_json_begin_object(w, "provenance");
-    put_id(w, "search", 's', wpk_rows_int(source->rows, COLUMN_SEARCH));
-    wpk_json_put_text_or_null(w, "job", wpk_rows_text(source->rows, COLUMN_JOB));
+    put_id(w, "search", 's', source->search_id);
+    wpk_json_put_text_or_null(w, "job", source->job);
     put_id(w, "trial", 't', (int64_t)origin->trial_id);
     wpk_json_put_text(w, "worker", origin->worker);
     wpk_json_put_wall(w, "measured", origin->measured_at);
-    wpk_json_put_text(w, "strategy", wpk_rows_text(source->rows, COLUMN_STRATEGY));
-    wpk_json_put_text(w, "seed", wpk_rows_text(source->rows, COLUMN_SEED));
-    wpk_json_put_text(w, "space_version", wpk_rows_text(source->rows, COLUMN_SPACE));
+    wpk_json_put_text(w, "strategy", source->strategy);
+    wpk_json_put_text(w, "seed", source->seed);
+    wpk_json_put_text(w, "space_version", source->space_version);
     wpk_json_end(w);
 }
 
 /* The members that every match has. */
 static struct wpk_json_writer *write_match(const struct source *source)
 {
-    const struct wpk_rows *rows = source->rows;
     struct wpk_json_writer *w = wpk_json_writer_new_object();
-    put_id(w, "kernel_id", 'k', wpk_rows_int(rows, COLUMN_ID));
-    wpk_json_put_text(w, "fingerprint", wpk_rows_text(rows, COLUMN_FINGERPRINT));
-    wpk_json_put_text(w, "device", wpk_rows_text(rows, COLUMN_DEVICE));
-    wpk_json_put_bool(w, "timed",
-                      !wpk_device_class_is_emulated(wpk_rows_text(rows, COLUMN_DEVICE)));
-    wpk_json_put_text(w, "environment", wpk_rows_text(rows, COLUMN_ENVIRONMENT));
+    put_id(w, "kernel_id", 'k', source->id);
+    wpk_json_put_text(w, "fingerprint", source->fingerprint);
+    wpk_json_put_text(w, "device", source->device);
+    wpk_json_put_bool(w, "timed", !wpk_device_class_is_emulated(source->device));
+    wpk_json_put_text(w, "environment", source->environment);
     for (int i = 0; i < SHARED_COUNT; i++) {
         const struct wpk_text_span *span = &source->members[i];
         struct wpk_buf text = {0};
@@ -205,12 +180,12 @@ static struct wpk_json_writer *write_match(const struct source *source)
 static wpk_err append_kernel(const struct source *source, struct wpk_buf *out)
 {
     const struct wpk_kernel_row row = {
-        .id = (uint64_t)wpk_rows_int(source->rows, COLUMN_ID),
+        .id = (uint64_t)source->id,
         .served = true,
-        .pinned = wpk_rows_int(source->rows, COLUMN_PINNED) != 0,
-        .verified_by = wpk_rows_text(source->rows, COLUMN_VERIFIED_BY),
-        .manifest = wpk_rows_text(source->rows, COLUMN_MANIFEST),
-        .signature = wpk_rows_text(source->rows, COLUMN_SIGNATURE),
+        .pinned = source->pinned,
+        .verified_by = source->verified_by,
+        .manifest = source->manifest,
+        .signature = source->signature,
         .document = source->document,
     };
     return wpk_document_kernel_row(&row, out);
@@ -291,69 +266,63 @@ static void make_etag(const char *text, size_t size, char out[19])
 static char *copy_string(const struct wpk_text_span *span)
 {
     bool plain = span->size >= 2 && memchr(span->text, '\\', span->size) == NULL;
-    return strndup(plain ? span->text + 1 : "", plain ? span->size - 2 : 0);
+    return WPK_DEMAND(strndup(plain ? span->text + 1 : "", plain ? span->size - 2 : 0));
 }
 
-static bool copy_texts(struct wpk_served *served, const struct source *source)
+static char *copy(const char *text)
 {
-    const struct wpk_rows *rows = source->rows;
-    served->fingerprint = strdup(wpk_rows_text(rows, COLUMN_FINGERPRINT));
-    served->family = strdup(wpk_rows_text(rows, COLUMN_FAMILY));
-    served->layouts = strdup(wpk_rows_text(rows, COLUMN_LAYOUTS));
-    served->device = strdup(wpk_rows_text(rows, COLUMN_DEVICE));
-    served->environment = strdup(wpk_rows_text(rows, COLUMN_ENVIRONMENT));
-    served->provider = strdup(wpk_rows_text(rows, COLUMN_PROVIDER));
-    served->artifact = strdup(wpk_rows_text(rows, COLUMN_ARTIFACT));
-    served->candidate = copy_string(&source->members[MEMBER_candidate]);
-    return served->fingerprint != NULL && served->family != NULL && served->layouts != NULL &&
-           served->device != NULL && served->environment != NULL && served->provider != NULL &&
-           served->candidate != NULL && served->artifact != NULL;
+    return WPK_DEMAND(strdup(text));
 }
 
-static bool copy_extents(struct wpk_served *served, const struct wpk_rows *rows)
+static void copy_texts(struct wpk_served *served, const struct source *source)
+{
+    served->fingerprint = copy(source->fingerprint);
+    served->family = copy(source->family);
+    served->layouts = copy(source->layouts);
+    served->device = copy(source->device);
+    served->environment = copy(source->environment);
+    served->provider = copy(source->provider);
+    served->artifact = copy(source->artifact);
+    served->candidate = copy_string(&source->members[MEMBER_candidate]);
+}
+
+static void copy_extents(struct wpk_served *served, const char *text)
 {
     float extents[WPK_EXTENTS_MAX];
-    served->extent_count = wpk_served_extents(wpk_rows_text(rows, COLUMN_EXTENTS), extents);
-    float *copy = malloc((served->extent_count + 1) * sizeof *copy);
-    if (copy != NULL) {
-        memcpy(copy, extents, served->extent_count * sizeof *copy);
-    }
-    served->log2_extents = copy;
-    return copy != NULL;
+    served->extent_count = wpk_served_extents(text, extents);
+    float *copied = WPK_DEMAND(malloc((served->extent_count + 1) * sizeof *copied));
+    memcpy(copied, extents, served->extent_count * sizeof *copied);
+    served->log2_extents = copied;
 }
 
 /* The class and what the policy says of it. */
-static void read_conditions(struct wpk_served *served, const struct wpk_rows *rows)
+static void read_conditions(struct wpk_served *served, const struct source *source)
 {
     char conditions[32] = "";
     served->threads = 1;
-    sscanf(wpk_rows_text(rows, COLUMN_POLICY), "threads=%d;conditions=%31[^;]", &served->threads,
-           conditions);
+    sscanf(source->policy, "threads=%d;conditions=%31[^;]", &served->threads, conditions);
     if (wpk_conditions_parse(conditions, &served->conditions) != WPK_OK) {
         served->conditions = WPK_CONDITIONS_WARM;
     }
-    if (wpk_accuracy_parse(wpk_rows_text(rows, COLUMN_ACCURACY), &served->accuracy, NULL) !=
-        WPK_OK) {
+    if (wpk_accuracy_parse(source->accuracy, &served->accuracy, NULL) != WPK_OK) {
         served->accuracy = WPK_ACCURACY_STANDARD;
     }
-    served->times_direct = wpk_rows_real(rows, COLUMN_TIMES_DIRECT);
-    served->pinned = wpk_rows_int(rows, COLUMN_PINNED) != 0;
+    served->times_direct = source->times_direct;
+    served->pinned = source->pinned;
 }
 
 static wpk_err fill(struct wpk_served *served, const struct source *source)
 {
-    const struct wpk_rows *rows = source->rows;
-    if (!copy_texts(served, source) || !copy_extents(served, rows)) {
-        return WPK_ENOMEM;
-    }
-    served->kernel_id = (uint64_t)wpk_rows_int(rows, COLUMN_ID);
+    copy_texts(served, source);
+    copy_extents(served, source->extents);
+    served->kernel_id = (uint64_t)source->id;
     served->fingerprint_key = wpk_served_key(served->fingerprint);
     served->family_key = wpk_served_key(served->family);
     served->device_key = wpk_served_device_key(served->device);
-    read_conditions(served, rows);
+    read_conditions(served, source);
     served->vendor = served->artifact[0] == '\0';
-    served->flops = wpk_rows_real(rows, COLUMN_FLOPS);
-    served->bytes = wpk_rows_real(rows, COLUMN_BYTES);
+    served->flops = source->flops;
+    served->bytes = source->bytes;
     served->peak_flops_per_s = read_real(&source->members[MEMBER_device_peak_flops_per_s]);
     served->peak_bytes_per_s = read_real(&source->members[MEMBER_device_peak_bytes_per_s]);
     served->median_ns = read_number(&source->members[MEMBER_time_ns], "median");
@@ -397,18 +366,19 @@ static struct wpk_rows *query(struct wpk_store *store, uint64_t problem_id)
 static struct wpk_served *make(struct wpk_store *store, const struct wpk_rows *rows,
                                uint64_t problem_id)
 {
-    struct source source = {.rows = rows, .document = wpk_rows_text(rows, COLUMN_DOCUMENT)};
-    struct wpk_served *served = calloc(1, sizeof *served);
-    wpk_err err = served != NULL ? WPK_OK : WPK_ENOMEM;
-    if (err == WPK_OK) {
-        find_members(source.document, source.members);
-        char *candidate = copy_string(&source.members[MEMBER_candidate]);
-        wpk_history_origin(store, problem_id, wpk_rows_text(rows, COLUMN_PROVIDER),
-                           candidate != NULL ? candidate : "", &source.origin);
-        free(candidate);
-        served->problem_id = problem_id;
-        err = fill(served, &source);
-    }
+    struct source s = {0};
+    struct wpk_served *served = WPK_DEMAND(calloc(1, sizeof *served));
+    wpk_rows_get(rows, "iissfsrssssssssrrsssssss", &s.id, &s.search_id, &s.provider, &s.artifact,
+                 &s.pinned, &s.accuracy, &s.times_direct, &s.document, &s.fingerprint, &s.layouts,
+                 &s.device, &s.environment, &s.policy, &s.family, &s.extents, &s.flops, &s.bytes,
+                 &s.strategy, &s.seed, &s.space_version, &s.job, &s.verified_by, &s.manifest,
+                 &s.signature);
+    find_members(s.document, s.members);
+    char *candidate = copy_string(&s.members[MEMBER_candidate]);
+    wpk_history_origin(store, problem_id, s.provider, candidate, &s.origin);
+    free(candidate);
+    served->problem_id = problem_id;
+    wpk_err err = fill(served, &s);
     if (err != WPK_OK) {
         struct wpk_diag diag = {0};
         wpk_diag_set(&diag, "a kernel's answer: %s", wpk_err_text(err));
@@ -419,30 +389,14 @@ static struct wpk_served *make(struct wpk_store *store, const struct wpk_rows *r
     return served;
 }
 
-static wpk_err add(struct wpk_served_list *list, struct wpk_served *served)
-{
-    if (list->count == list->capacity) {
-        uint32_t capacity = list->capacity == 0 ? 4 : 2 * list->capacity;
-        struct wpk_served **grown = realloc(list->items, capacity * sizeof(*grown));
-        if (grown == NULL) {
-            return WPK_ENOMEM;
-        }
-        list->items = grown;
-        list->capacity = capacity;
-    }
-    list->items[list->count++] = served;
-    return WPK_OK;
-}
-
 void wpk_served_read(struct wpk_store *store, uint64_t problem_id, struct wpk_served_list *out)
 {
     struct wpk_rows *rows = query(store, problem_id);
     while (wpk_rows_next(rows)) {
         struct wpk_served *served = make(store, rows, problem_id);
-        if (served != NULL && add(out, served) != WPK_OK) {
-            struct wpk_diag diag = {.text = "the list of served kernels"};
-            wpk_store_fail(store, WPK_ENOMEM, &diag);
-            wpk_served_free(served);
+        if (served != NULL) {
+            out->items = wpk_grow(out->items, out->count, &out->capacity, sizeof *out->items);
+            out->items[out->count++] = served;
         }
     }
 }

@@ -33,7 +33,7 @@ static void put_chart(struct wpk_buf *out, const struct wpk_page_job_view *view)
                               .vendor_us = (double)op->baseline.time.median_ns / 1e3,
                               .notes_title = "outcomes"};
     for (int i = 0; i < curve->point_count; i++) {
-        const struct wpk_page_point *point = &curve->points[i];
+        const struct wpk_curve_point *point = &curve->points[i];
         double x = view->by_seconds ? point->at_s : (double)point->ask;
         x = x > 0 ? x : 0;
         size_t size;
@@ -71,13 +71,13 @@ static void put_axis_link(struct wpk_buf *out, const struct wpk_page_job_view *v
 
 static int compare_time(const void *a, const void *b)
 {
-    const struct wpk_page_point *const *x = a, *const *y = b;
+    const struct wpk_curve_point *const *x = a, *const *y = b;
     return ((*x)->best_ns > (*y)->best_ns) - ((*x)->best_ns < (*y)->best_ns);
 }
 
 static void put_best(struct wpk_buf *out, const struct wpk_page_curve *curve)
 {
-    const struct wpk_page_point *order[WPK_CURVE_BUCKETS_MAX];
+    const struct wpk_curve_point *order[WPK_CURVE_BUCKETS_MAX];
     for (int i = 0; i < curve->point_count; i++) {
         order[i] = &curve->points[i];
     }

@@ -106,10 +106,11 @@ static void show_job(const char *name, bool is_report, struct wpk_buf *out)
     struct wpk_page_curve *curve = calloc(1, sizeof *curve);
     assert_non_null(curve);
     for (int i = 0; i < WPK_CURVE_BUCKETS_MILLION; i++) {
-        curve->points[i] = (struct wpk_page_point){(uint64_t)i, 1000 + (uint64_t)i, i, name};
+        curve->points[i] = (struct wpk_curve_point){
+            .ask = (uint64_t)i, .best_ns = 1000 + (uint64_t)i, .at_s = i, .candidate = name};
     }
     curve->point_count = WPK_CURVE_BUCKETS_MILLION;
-    curve->outcomes[0] = (struct wpk_page_outcome){name, 7, name};
+    curve->outcomes[0] = (struct wpk_curve_outcome){name, 7, name};
     curve->outcome_count = 1;
     const struct wpk_page_job_view view = {.job = &job,
                                            .curve = curve,

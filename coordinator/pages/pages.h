@@ -13,27 +13,14 @@ void wpk_page_jobs(struct wpk_buf *out, const struct wpk_api_job *jobs, int coun
 /* The mean of the operators' speedups over their vendors, geometric; 0: none has both times. */
 double wpk_page_speedup(const struct wpk_api_job *job);
 
-/* The point of a curve, with copies of its texts. */
-struct wpk_page_point {
-    uint64_t ask;
-    uint64_t best_ns;
-    double at_s;
-    const char *candidate;
-};
-
-struct wpk_page_outcome {
-    const char *outcome;
-    uint64_t count;
-    const char *log; /* its first line */
-};
-
 #define WPK_PAGE_OUTCOMES_MAX 16
 
-/* The sums of an operator's search. */
+/* The sums of an operator's search, with copies of their texts. */
 struct wpk_page_curve {
-    struct wpk_page_point points[WPK_CURVE_BUCKETS_MAX]; /* [point_count], with a time */
+    struct wpk_curve_point points[WPK_CURVE_BUCKETS_MAX]; /* [point_count], with a time */
     int point_count;
-    struct wpk_page_outcome outcomes[WPK_PAGE_OUTCOMES_MAX]; /* [outcome_count] */
+    struct wpk_curve_outcome outcomes[WPK_PAGE_OUTCOMES_MAX]; /* [outcome_count]; a log's first
+                                                               * line */
     int outcome_count;
 };
 

@@ -251,10 +251,8 @@ void wpk_asks_reject(struct wpk_search *search, const char *artifact, enum wpk_o
 bool wpk_anchor_fits(const struct wpk_search *search, const struct wpk_record *record)
 {
     const char *now = search->anchor.now;
-    if (now[0] == '\0') {
-        return record->artifact_sha256[0] != '\0' && !record->timing.censored;
-    }
-    return record->anchor_ratio > 0 && strcmp(record->anchor_sha256, now) == 0;
+    return now[0] == '\0' ? record->artifact_sha256[0] != '\0' && !record->timing.censored
+                          : record->anchor_ratio > 0 && strcmp(record->anchor_sha256, now) == 0;
 }
 
 /* It was timed alone. Against an anchor that is lost, by the time that this had last. */

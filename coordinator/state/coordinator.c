@@ -133,24 +133,16 @@ static void settle_all(struct wpk_coordinator *c)
 
 /* ---- life */
 
-wpk_err wpk_coordinator_new(uint64_t job_number_next, struct wpk_coordinator **out)
+struct wpk_coordinator *wpk_coordinator_new(uint64_t job_number_next)
 {
-    struct wpk_coordinator *c = calloc(1, sizeof *c);
-    if (c == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_coordinator *c = WPK_DEMAND(calloc(1, sizeof *c));
     c->job_number_next = job_number_next;
     c->handle_next = 1;
     c->owner_weight = 1;
     c->owner_jobs_max = WPK_OWNER_JOBS_DEFAULT;
-    c->jobs = calloc(WPK_JOBS_LIVE_MAX, sizeof(struct wpk_job_entry *));
-    c->workers = calloc(WPK_WORKERS_MAX, sizeof(struct wpk_worker *));
-    if (c->jobs == NULL || c->workers == NULL) {
-        wpk_coordinator_free(c);
-        return WPK_ENOMEM;
-    }
-    *out = c;
-    return WPK_OK;
+    c->jobs = WPK_DEMAND(calloc(WPK_JOBS_LIVE_MAX, sizeof(struct wpk_job_entry *)));
+    c->workers = WPK_DEMAND(calloc(WPK_WORKERS_MAX, sizeof(struct wpk_worker *)));
+    return c;
 }
 
 /* Free all work, one kind after the other, without calls from one kind to another. */

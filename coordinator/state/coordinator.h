@@ -22,9 +22,8 @@
 #include "coordinator/state/worker.h"
 
 /* Make an empty state. `job_number_next`: number of the next job, as the store has it.
- *   owns    caller frees
- *   errors  WPK_ENOMEM */
-wpk_err wpk_coordinator_new(uint64_t job_number_next, struct wpk_coordinator **out);
+ *   owns    caller frees */
+struct wpk_coordinator *wpk_coordinator_new(uint64_t job_number_next);
 void wpk_coordinator_free(struct wpk_coordinator *coordinator);
 
 /* Step the event: clear `out` and fill it with effects. Cannot fail: what is wrong with an event is

@@ -10,13 +10,12 @@
 
 #define EFFECTS_FIRST 256 /* room for them at first */
 
-wpk_err wpk_effects_init(struct wpk_effects *effects)
+void wpk_effects_init(struct wpk_effects *effects)
 {
     memset(effects, 0, sizeof *effects);
     wpk_arena_init(&effects->arena, 0);
-    effects->items = calloc(EFFECTS_FIRST, sizeof *effects->items);
-    effects->capacity = effects->items != NULL ? EFFECTS_FIRST : 0;
-    return effects->items != NULL ? WPK_OK : WPK_ENOMEM;
+    effects->items = WPK_DEMAND(calloc(EFFECTS_FIRST, sizeof *effects->items));
+    effects->capacity = EFFECTS_FIRST;
 }
 
 void wpk_effects_fini(struct wpk_effects *effects)
@@ -46,8 +45,7 @@ void *wpk_effect_memory(struct wpk_coordinator *c, size_t count, size_t size)
 
 char *wpk_effect_text(struct wpk_coordinator *c, const char *text)
 {
-    char *copy = WPK_DEMAND(wpk_arena_copy_text(&c->effects->arena, text));
-    return copy;
+    return WPK_DEMAND(wpk_arena_copy_text(&c->effects->arena, text));
 }
 
 static void add_log(struct wpk_coordinator *c, enum wpk_effect_kind kind, const char *event,

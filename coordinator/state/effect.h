@@ -123,9 +123,8 @@ struct wpk_effects {
     struct wpk_arena arena;
 };
 
-/*   owns    caller calls wpk_effects_fini
- *   errors  WPK_ENOMEM */
-wpk_err wpk_effects_init(struct wpk_effects *effects);
+/*   owns    caller calls wpk_effects_fini */
+void wpk_effects_init(struct wpk_effects *effects);
 void wpk_effects_fini(struct wpk_effects *effects);
 
 /* Add an effect of this kind, to be filled in; good until the next one is added. */

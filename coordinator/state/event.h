@@ -44,14 +44,6 @@ struct wpk_owner_event {
     uint64_t virtual_ns;
 };
 
-/* The kernel that a problem serves in one accuracy class. */
-struct wpk_served_kernel {
-    char accuracy[WPK_ACCURACY_TEXT_MAX]; /* the accuracy class */
-    uint64_t kernel_id;
-    char provider[WPK_PROVIDER_NAME_MAX];
-    char artifact_sha256[WPK_ID_MAX]; /* "": a vendor's kernel */
-};
-
 #define WPK_SERVED_MAX 16 /* accuracy classes of a problem that its searches are told of */
 
 /* The kernels that a problem serves after an administrator has pinned, revoked or rolled back
@@ -119,13 +111,11 @@ struct wpk_opened {
     uint64_t elapsed_ns;
     uint32_t ended_asks;
     bool exhausted;
-    uint64_t kernel_id;            /* of this search's last result; 0: none */
-    char own_artifact[WPK_ID_MAX]; /* of the best candidate in that result; "": none */
-    uint64_t served_kernel_id;     /* of the problem; 0: none, or its file is lost */
-    char served_provider[WPK_PROVIDER_NAME_MAX];
-    char served_artifact[WPK_ID_MAX];
-    struct wpk_revoked revoked; /* the latest of the problem */
-    struct wpk_anchor anchor;   /* `now` is "" if its artifact is lost */
+    uint64_t kernel_id;              /* of this search's last result; 0: none */
+    char own_artifact[WPK_ID_MAX];   /* of the best candidate in that result; "": none */
+    struct wpk_served_kernel served; /* its file may be lost: none then */
+    struct wpk_revoked revoked;      /* the latest of the problem */
+    struct wpk_anchor anchor;        /* `now` is "" if its artifact is lost */
     uint32_t ask_count;
     uint32_t told_count; /* number of the first ask without a result */
     uint32_t ok_count;

@@ -114,11 +114,11 @@ void wpk_final_collect(struct wpk_coordinator *c, struct wpk_search *search)
     wpk_final_fini(search);
     search->heat = false;
     search->measured = true;
-    bool served_is_among_them = search->served_artifact[0] == '\0';
+    bool served_is_among_them = search->served.artifact_sha256[0] == '\0';
     for (uint32_t i = 0; i < search->best_count && i < WPK_FINAL_OWN_MAX; i++) {
         wpk_final_add_best(c, search, i);
         served_is_among_them = served_is_among_them || strcmp(search->entries[i].artifact_sha256,
-                                                              search->served_artifact) == 0;
+                                                              search->served.artifact_sha256) == 0;
     }
     for (uint32_t i = 0; i < search->vendor_count && search->entry_count < WPK_CONTENDERS_MAX - 1;
          i++) {
@@ -134,8 +134,9 @@ void wpk_final_collect(struct wpk_coordinator *c, struct wpk_search *search)
     /* The served kernel takes part, so that a slower winner does not replace it. */
     if (!served_is_among_them) {
         struct wpk_final_entry *entry =
-            add_entry(search, WPK_ENTRY_SERVED, search->served_provider, "");
-        memcpy(entry->artifact_sha256, search->served_artifact, sizeof entry->artifact_sha256);
+            add_entry(search, WPK_ENTRY_SERVED, search->served.provider, "");
+        memcpy(entry->artifact_sha256, search->served.artifact_sha256,
+               sizeof entry->artifact_sha256);
     }
     wpk_final_number(search);
 }
@@ -255,9 +256,7 @@ void wpk_final_timed(struct wpk_coordinator *c, struct wpk_search *search,
 
 static void forget_served(struct wpk_search *search)
 {
-    search->served_kernel_id = 0;
-    search->served_provider[0] = '\0';
-    search->served_artifact[0] = '\0';
+    search->served = (struct wpk_served_kernel){.kernel_id = 0};
 }
 
 static void print_verify(const struct wpk_search *search, char out[WPK_WORK_ID_TEXT_SIZE])
@@ -315,7 +314,7 @@ static void reject(struct wpk_coordinator *c, struct wpk_search *search,
                    outside ? "outside_class" : wpk_outcome_name(record->outcome),
                    search->verify.text);
     entry->rejected = true;
-    if (strcmp(entry->artifact_sha256, search->served_artifact) == 0) {
+    if (strcmp(entry->artifact_sha256, search->served.artifact_sha256) == 0) {
         forget_served(search); /* it need not be beaten */
     }
     if (outside) {
@@ -383,7 +382,7 @@ void wpk_final_lost(struct wpk_coordinator *c, struct wpk_search *search, const 
 {
     bool lost = wpk_asks_lose(search, artifact);
     wpk_anchor_lost(c, search, artifact);
-    if (strcmp(search->served_artifact, artifact) == 0) {
+    if (strcmp(search->served.artifact_sha256, artifact) == 0) {
         forget_served(search); /* what is not there need not be beaten */
         lost = true;
     }
@@ -408,10 +407,7 @@ static void take_served(struct wpk_search *search, const struct wpk_kernel_event
     for (uint32_t i = 0; i < event->served_count; i++) {
         const struct wpk_served_kernel *served = &event->served[i];
         if (strcmp(served->accuracy, search->key.accuracy) == 0) {
-            search->served_kernel_id = served->kernel_id;
-            memcpy(search->served_provider, served->provider, sizeof search->served_provider);
-            memcpy(search->served_artifact, served->artifact_sha256,
-                   sizeof search->served_artifact);
+            search->served = *served;
         }
     }
 }
@@ -425,8 +421,9 @@ void wpk_final_changed(struct wpk_coordinator *c, struct wpk_search *search,
                                                              entry->artifact_sha256);
     }
     /* A kernel that is about to be stored is served after this, unless it was revoked. */
-    if (search->served_kernel_id != WPK_NOT_STORED ||
-        wpk_revoked_has(&search->revoked, search->served_provider, search->served_artifact)) {
+    if (search->served.kernel_id != WPK_NOT_STORED ||
+        wpk_revoked_has(&search->revoked, search->served.provider,
+                        search->served.artifact_sha256)) {
         take_served(search, event);
     }
     wpk_mark_search(c, search, WPK_SEARCH_COURSE);

@@ -32,7 +32,7 @@ static struct fixture *begin(uint32_t own_count, bool vendor, const char *served
     static char vendor_name[] = "vendor";
     struct fixture *s = calloc(1, sizeof *s);
     assert_non_null(s);
-    assert_int_equal(wpk_effects_init(&s->effects), WPK_OK);
+    wpk_effects_init(&s->effects);
     s->c = (struct wpk_coordinator){.event = &s->event, .effects = &s->effects};
     struct wpk_search *search = &s->search;
     s->other = (struct wpk_search){.id = 2, .problem_id = 7, .problem_next = search};
@@ -55,10 +55,10 @@ static struct fixture *begin(uint32_t own_count, bool vendor, const char *served
         search->vendors[0].trial.median_ns = 2000;
     }
     if (served != NULL) {
-        search->served_kernel_id = 9;
-        snprintf(search->served_provider, WPK_PROVIDER_NAME_MAX, "%s",
+        search->served.kernel_id = 9;
+        snprintf(search->served.provider, WPK_PROVIDER_NAME_MAX, "%s",
                  served[0] != '\0' ? "own" : "vendor");
-        snprintf(search->served_artifact, WPK_ID_MAX, "%s", served);
+        snprintf(search->served.artifact_sha256, WPK_ID_MAX, "%s", served);
     }
     wpk_course_advance(&s->c, search);
     return s;
@@ -407,10 +407,10 @@ static void two_searches_end_at_once(void **state)
     time_all(s, (uint64_t[]){800, 1000});
     verify(s, "own0", WPK_OUTCOME_OK);
     expect_kernel(s, "own0", true);
-    assert_string_equal(s->other.served_artifact, "own0");
-    assert_int_not_equal(s->other.served_kernel_id, 0);
+    assert_string_equal(s->other.served.artifact_sha256, "own0");
+    assert_int_not_equal(s->other.served.kernel_id, 0);
     put_kernel(s, &s->search, 12);
-    assert_int_equal(s->other.served_kernel_id, 12);
+    assert_int_equal(s->other.served.kernel_id, 12);
     assert_int_equal(s->search.phase, WPK_SEARCH_PHASE_DONE);
     end(s);
 }
@@ -424,15 +424,15 @@ static void another_class_serves_its_own(void **state)
     time_all(s, (uint64_t[]){800, 1000});
     verify(s, "own0", WPK_OUTCOME_OK);
     expect_kernel(s, "own0", true);
-    assert_int_equal(s->other.served_kernel_id, 0);
+    assert_int_equal(s->other.served.kernel_id, 0);
     struct wpk_kernel_event event = {
         .problem_id = 7,
         .served = {{.accuracy = "fast", .kernel_id = 5, .provider = "own"}},
         .served_count = 1};
     put_kernel(s, &s->search, 12);
     change(s, &event);
-    assert_int_equal(s->other.served_kernel_id, 5);
-    assert_int_equal(s->search.served_kernel_id, 0);
+    assert_int_equal(s->other.served.kernel_id, 5);
+    assert_int_equal(s->search.served.kernel_id, 0);
     end(s);
 }
 
@@ -503,7 +503,7 @@ static void a_kernel_is_revoked_as_it_is_stored(void **state)
     revoke(s, "own0");
     put_kernel(s, &s->search, 12);
     assert_int_equal(s->search.kernel_id, 0);
-    assert_int_equal(s->search.served_kernel_id, 0);
+    assert_int_equal(s->search.served.kernel_id, 0);
     s->effects.count = 0;
     time_all(s, (uint64_t[]){600, 1000});
     verify(s, "own1", WPK_OUTCOME_OK);

@@ -48,10 +48,8 @@ void wpk_work_items_free(struct wpk_work_item *items, uint32_t count)
 
 bool wpk_trial_is_faster(const struct wpk_trial_summary *a, const struct wpk_trial_summary *b)
 {
-    if (a->anchor_ratio > 0 && b->anchor_ratio > 0) {
-        return a->anchor_ratio < b->anchor_ratio;
-    }
-    return a->median_ns < b->median_ns;
+    return a->anchor_ratio > 0 && b->anchor_ratio > 0 ? a->anchor_ratio < b->anchor_ratio
+                                                      : a->median_ns < b->median_ns;
 }
 
 bool wpk_trial_raced_out(struct wpk_accuracy accuracy, const struct wpk_trial_summary *trial)

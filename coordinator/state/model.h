@@ -567,6 +567,14 @@ struct wpk_worker {
     struct wpk_timer timer;       /* when to answer its poll, or to look whether it is lost */
 };
 
+/* The kernel that a problem serves in one accuracy class; kernel_id 0: there is none. */
+struct wpk_served_kernel {
+    char accuracy[WPK_ACCURACY_TEXT_MAX]; /* the class; "": that of the search which has this */
+    uint64_t kernel_id;
+    char provider[WPK_PROVIDER_NAME_MAX];
+    char artifact_sha256[WPK_ID_MAX]; /* "": a vendor's kernel */
+};
+
 /* A search: the asks, results and phase of one operator, by one strategy, on one timing class. */
 struct wpk_search {
     uint64_t id; /* in the store; 0 until opened */
@@ -615,18 +623,16 @@ struct wpk_search {
     uint32_t best_count;
     struct wpk_anchor anchor;
 
-    uint32_t candidates;       /* budget: the largest of its jobs' that go on */
-    uint64_t time_ns;          /* budget: the largest of its jobs' that go on */
-    uint64_t elapsed_ns;       /* time with leases, until `active_ns` */
-    uint64_t active_ns;        /* it has had leases since then; 0: it has none */
-    uint32_t ended_asks;       /* asks that had ended at the last result */
-    uint64_t kernel_id;        /* the last result; 0: none */
-    uint64_t served_kernel_id; /* the problem serves it in this accuracy class; 0: none */
-    char served_provider[WPK_PROVIDER_NAME_MAX];
-    char served_artifact[WPK_ID_MAX];
-    struct wpk_revoked revoked; /* of the problem: neither wins nor counts */
-    bool measured;              /* something was measured since it was opened */
-    uint64_t cost_ns;           /* smoothed device time of its leases; 0: not known yet */
+    uint32_t candidates;             /* budget: the largest of its jobs' that go on */
+    uint64_t time_ns;                /* budget: the largest of its jobs' that go on */
+    uint64_t elapsed_ns;             /* time with leases, until `active_ns` */
+    uint64_t active_ns;              /* it has had leases since then; 0: it has none */
+    uint32_t ended_asks;             /* asks that had ended at the last result */
+    uint64_t kernel_id;              /* the last result; 0: none */
+    struct wpk_served_kernel served; /* by the problem in this accuracy class */
+    struct wpk_revoked revoked;      /* of the problem: neither wins nor counts */
+    bool measured;                   /* something was measured since it was opened */
+    uint64_t cost_ns;                /* smoothed device time of its leases; 0: not known yet */
 
     struct wpk_job_op_state *ops; /* of jobs in the state, ended ones too: it stays for them */
     struct wpk_claim *claims;     /* owned by claim.c */

@@ -233,8 +233,8 @@ static void it_is_the_answer(void **state)
     assert_int_equal(op->kernel_id, 1);
     assert_string_equal(fixture->kernel_provider, WPK_PLAIN_PROVIDER);
     assert_true(fixture->kernel_serves);
-    assert_string_equal(search->served_provider, WPK_PLAIN_PROVIDER);
-    assert_string_equal(search->served_artifact, "a1.1");
+    assert_string_equal(search->served.provider, WPK_PLAIN_PROVIDER);
+    assert_string_equal(search->served.artifact_sha256, "a1.1");
     const struct wpk_job_entry *again = wpk_fixture_submit_one(fixture, 1, 2);
     assert_int_equal(again->ops[0].phase, WPK_PHASE_DONE);
     assert_true(again->ops[0].from_history);
@@ -264,7 +264,7 @@ static void a_revoked_answer_is_followed(void **state)
     expect(fixture, worker, WPK_WORK_PLAIN, 2, WPK_STAGE_WHOLE);
     wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 9000);
     assert_int_equal(search->phase, WPK_SEARCH_PHASE_DONE);
-    assert_string_equal(search->served_artifact, "a1.2");
+    assert_string_equal(search->served.artifact_sha256, "a1.2");
     wpk_fixture_free(fixture);
 }
 

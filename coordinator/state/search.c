@@ -62,9 +62,7 @@ static void enter_problem(struct wpk_coordinator *c, struct wpk_search *search)
         peer = peer->problem_next;
     }
     if (peer != NULL) {
-        search->served_kernel_id = peer->served_kernel_id;
-        memcpy(search->served_provider, peer->served_provider, sizeof search->served_provider);
-        memcpy(search->served_artifact, peer->served_artifact, sizeof search->served_artifact);
+        search->served = peer->served;
     }
     search->problem_next = first;
     wpk_table_put(&c->searches_by_problem, search->problem_id, search);
@@ -227,9 +225,7 @@ void wpk_search_opened(struct wpk_coordinator *c)
     search->ended_asks = opened->ended_asks;
     search->exhausted = opened->exhausted;
     search->kernel_id = opened->kernel_id;
-    search->served_kernel_id = opened->served_kernel_id;
-    memcpy(search->served_provider, opened->served_provider, sizeof search->served_provider);
-    memcpy(search->served_artifact, opened->served_artifact, sizeof search->served_artifact);
+    search->served = opened->served;
     search->revoked = opened->revoked;
     enter_problem(c, search);
     memcpy(search->vendors, opened->vendors, sizeof search->vendors);

@@ -91,11 +91,10 @@ static wpk_err translate_pin(const struct wpk_job_pin *pin, const struct wpk_pro
 static wpk_err fill_pins(const struct wpk_job *job, const struct wpk_program *asked,
                          struct wpk_job_op_state *op, struct wpk_diag *diag)
 {
-    struct wpk_canonical_map *map = malloc(sizeof *map);
+    struct wpk_canonical_map *map = WPK_DEMAND(malloc(sizeof *map));
     struct wpk_program canonical = {0};
     char *pins[WPK_JOB_PINS_MAX] = {NULL};
-    wpk_err err = map != NULL ? WPK_OK : WPK_ENOMEM;
-    err = err == WPK_OK ? wpk_program_canonical_map(asked, &canonical, map) : err;
+    wpk_err err = wpk_program_canonical_map(asked, &canonical, map);
     for (int i = 0; err == WPK_OK && i < job->pin_count; i++) {
         const struct wpk_job_pin *pin = &job->pins[i];
         if (strcmp(pin->gene, WPK_BACK_END_GENE) == 0 && !wpk_back_ends_known(pin->value)) {
@@ -213,9 +212,8 @@ static wpk_err fill_prior(const struct wpk_job *job, struct wpk_job_entry *entry
         return err;
     }
     if (job->prior_text != NULL) {
-        entry->prior_text = strdup(job->prior_text);
+        entry->prior_text = WPK_DEMAND(strdup(job->prior_text));
         wpk_crypto_sha256_hex(job->prior_text, strlen(job->prior_text), entry->prior);
-        err = entry->prior_text == NULL ? WPK_ENOMEM : WPK_OK;
     }
     return err;
 }
@@ -250,10 +248,7 @@ static wpk_err fill(const struct wpk_job *job, struct wpk_job_entry *entry, stru
     entry->candidates = (uint32_t)job->candidates;
     entry->total = (uint32_t)job->total;
     entry->time_ns = (uint64_t)job->seconds * UINT64_C(1000000000);
-    entry->ops = calloc((size_t)job->op_count, sizeof *entry->ops);
-    if (entry->ops == NULL) {
-        return WPK_ENOMEM;
-    }
+    entry->ops = WPK_DEMAND(calloc((size_t)job->op_count, sizeof *entry->ops));
     entry->op_count = (uint32_t)job->op_count;
     wpk_err err = WPK_OK;
     for (int i = 0; err == WPK_OK && i < job->op_count; i++) {
@@ -275,8 +270,8 @@ wpk_err wpk_submission_decode(const char *text, size_t size, struct wpk_job_entr
 wpk_err wpk_submission_make(const struct wpk_job *job, struct wpk_job_entry **out,
                             struct wpk_diag *diag)
 {
-    struct wpk_job_entry *entry = calloc(1, sizeof *entry);
-    wpk_err err = entry != NULL ? fill(job, entry, diag) : WPK_ENOMEM;
+    struct wpk_job_entry *entry = WPK_DEMAND(calloc(1, sizeof *entry));
+    wpk_err err = fill(job, entry, diag);
     if (err != WPK_OK) {
         wpk_job_entry_free(entry);
         return err;

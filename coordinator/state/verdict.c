@@ -36,8 +36,8 @@ static bool is_vendor(const struct wpk_final_entry *entry)
 /* True if the problem serves this entry. */
 static bool is_served(const struct wpk_search *search, const struct wpk_final_entry *entry)
 {
-    return strcmp(entry->provider, search->served_provider) == 0 &&
-           strcmp(entry->artifact_sha256, search->served_artifact) == 0;
+    return strcmp(entry->provider, search->served.provider) == 0 &&
+           strcmp(entry->artifact_sha256, search->served.artifact_sha256) == 0;
 }
 
 /* The entry that the problem serves; NULL if it does not take part. */
@@ -56,7 +56,7 @@ static const struct wpk_final_entry *find_served(const struct wpk_search *search
 static bool is_to_be_served(const struct wpk_search *search, const struct wpk_final_entry *winner)
 {
     const struct wpk_final_entry *served = find_served(search);
-    if (search->served_kernel_id == 0 || is_served(search, winner)) {
+    if (search->served.kernel_id == 0 || is_served(search, winner)) {
         return true;
     }
     return served != NULL && served->timed && winner->timed &&
@@ -130,9 +130,10 @@ void wpk_verdict_serve(struct wpk_coordinator *c, struct wpk_search *search, uin
         if (strcmp(other->key.accuracy, search->key.accuracy) != 0) {
             continue;
         }
-        other->served_kernel_id = kernel_id;
-        memcpy(other->served_provider, winner->provider, sizeof other->served_provider);
-        memcpy(other->served_artifact, winner->artifact_sha256, sizeof other->served_artifact);
+        other->served.kernel_id = kernel_id;
+        memcpy(other->served.provider, winner->provider, sizeof other->served.provider);
+        memcpy(other->served.artifact_sha256, winner->artifact_sha256,
+               sizeof other->served.artifact_sha256);
     }
 }
 
@@ -164,7 +165,8 @@ enum wpk_verdict wpk_verdict_reach(struct wpk_coordinator *c, struct wpk_search 
         own = plain;
         winner = plain;
     }
-    if (winner != NULL && search->served_artifact[0] != '\0' && find_served(search) == NULL) {
+    if (winner != NULL && search->served.artifact_sha256[0] != '\0' &&
+        find_served(search) == NULL) {
         return WPK_VERDICT_AGAIN; /* another search has ended meanwhile: its kernel takes part */
     }
     search->ended_asks = search->ok_count + search->failed_count;

@@ -140,10 +140,7 @@ static wpk_err open_connection(struct wpk_checkpoint *checkpoint, const char *di
 wpk_err wpk_checkpoint_open(const char *directory, struct wpk_checkpoint **out,
                             struct wpk_diag *diag)
 {
-    struct wpk_checkpoint *checkpoint = calloc(1, sizeof *checkpoint);
-    if (checkpoint == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_checkpoint *checkpoint = WPK_DEMAND(calloc(1, sizeof *checkpoint));
     pthread_mutex_init(&checkpoint->lock, NULL);
     pthread_cond_init(&checkpoint->changed, NULL);
     checkpoint->pages_next = WPK_CHECKPOINT_PAGES;

@@ -344,10 +344,8 @@ static bool may_serve(struct wpk_store *store, const struct wpk_search *search, 
                         "SELECT TOTAL(pinned), TOTAL(served) FROM kernel"
                         " WHERE problem_id = ? AND accuracy = ?",
                         "it", (int64_t)search->problem_id, search->key.accuracy);
-    if (!wpk_rows_take(rows, "rr", &pinned, &served)) {
-        return wanted;
-    }
-    return pinned == 0 && (wanted || served == 0);
+    bool serves = wpk_rows_take(rows, "rr", &pinned, &served);
+    return serves ? pinned == 0 && (wanted || served == 0) : wanted;
 }
 
 static uint64_t insert_kernel(struct wpk_store *store, const struct wpk_effect *put, bool serve,

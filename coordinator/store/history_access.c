@@ -35,19 +35,16 @@ bool wpk_history_revoke_token(struct wpk_store *store, const char *id)
 /* Roles or a hash that are none make a token that nobody can show. */
 static void read_token(const struct wpk_rows *rows, struct wpk_history_token *out)
 {
-    const char *hash = wpk_rows_text(rows, 3);
+    const char *roles, *hash;
     memset(out, 0, sizeof *out);
-    snprintf(out->token.id, sizeof out->token.id, "%s", wpk_rows_text(rows, 0));
-    snprintf(out->token.owner, sizeof out->token.owner, "%s", wpk_rows_text(rows, 1));
-    if (wpk_roles_parse(wpk_rows_text(rows, 2), &out->token.roles, NULL) != WPK_OK ||
+    wpk_rows_get(rows, "ttsstuuu", out->token.id, sizeof out->token.id, out->token.owner,
+                 sizeof out->token.owner, &roles, &hash, out->note, sizeof out->note,
+                 &out->created_at, &out->token.expires_at, &out->revoked_at);
+    if (wpk_roles_parse(roles, &out->token.roles, NULL) != WPK_OK ||
         !wpk_crypto_hex_valid(hash, WPK_SHA256_SIZE) ||
         !wpk_crypto_unhex(hash, WPK_SHA256_SIZE, out->token.hash)) {
         out->token.roles = 0;
     }
-    snprintf(out->note, sizeof out->note, "%s", wpk_rows_text(rows, 4));
-    out->created_at = (uint64_t)wpk_rows_int(rows, 5);
-    out->token.expires_at = (uint64_t)wpk_rows_int(rows, 6);
-    out->revoked_at = (uint64_t)wpk_rows_int(rows, 7);
     out->token.revoked = out->revoked_at != 0;
 }
 

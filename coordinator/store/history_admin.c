@@ -28,18 +28,11 @@ void wpk_history_origin(struct wpk_store *store, uint64_t problem_id, const char
 
 static struct wpk_kernel_row read_kernel(const struct wpk_rows *rows)
 {
-    return (struct wpk_kernel_row){
-        .id = (uint64_t)wpk_rows_int(rows, 0),
-        .problem_id = (uint64_t)wpk_rows_int(rows, 1),
-        .served = wpk_rows_int(rows, 2) != 0,
-        .pinned = wpk_rows_int(rows, 3) != 0,
-        .revoked_at = (uint64_t)wpk_rows_int(rows, 4),
-        .revoked_reason = wpk_rows_text(rows, 5),
-        .verified_by = wpk_rows_text(rows, 6),
-        .manifest = wpk_rows_text(rows, 7),
-        .signature = wpk_rows_text(rows, 8),
-        .document = wpk_rows_text(rows, 9),
-    };
+    struct wpk_kernel_row row;
+    wpk_rows_get(rows, "uuffusssss", &row.id, &row.problem_id, &row.served, &row.pinned,
+                 &row.revoked_at, &row.revoked_reason, &row.verified_by, &row.manifest,
+                 &row.signature, &row.document);
+    return row;
 }
 
 bool wpk_history_read_kernel(struct wpk_store *store, uint64_t id, wpk_kernel_row_fn fn, void *user)
@@ -102,13 +95,6 @@ static bool find_kernel(struct wpk_store *store, struct wpk_kernel_change *chang
                          sizeof out->artifact_sha256, change->accuracy, sizeof change->accuracy);
 }
 
-static uint64_t read_id(struct wpk_rows *rows)
-{
-    uint64_t id = 0;
-    wpk_rows_take(rows, "u", &id);
-    return id;
-}
-
 /* Serve this one of the problem and class, and no other; 0: none. That it is served again is no new
  * time of `served_at`: a rollback after a rollback goes further back. The first time is one. */
 static void serve_only(struct wpk_store *store, const struct wpk_kernel_change *change,
@@ -139,21 +125,14 @@ static wpk_err end_change(struct wpk_store *store, struct wpk_kernel_change *cha
     change->served_count = 0;
     while (wpk_rows_next(rows)) {
         struct wpk_served_kernel *served = &change->served[change->served_count++];
-        served->kernel_id = (uint64_t)wpk_rows_int(rows, 0);
-        snprintf(served->provider, sizeof served->provider, "%s", wpk_rows_text(rows, 1));
-        snprintf(served->artifact_sha256, sizeof served->artifact_sha256, "%s",
-                 wpk_rows_text(rows, 2));
-        snprintf(served->accuracy, sizeof served->accuracy, "%s", wpk_rows_text(rows, 3));
+        wpk_rows_get(rows, "uttt", &served->kernel_id, served->provider, sizeof served->provider,
+                     served->artifact_sha256, sizeof served->artifact_sha256, served->accuracy,
+                     sizeof served->accuracy);
         if (strcmp(served->accuracy, change->accuracy) == 0) {
             change->serves = served->kernel_id;
         }
     }
     return WPK_OK;
-}
-
-static wpk_err cannot(struct wpk_diag *diag, const char *why)
-{
-    return wpk_fail(diag, WPK_EEXIST, "%s", why);
 }
 
 wpk_err wpk_history_pin(struct wpk_store *store, struct wpk_kernel_change *change,
@@ -164,7 +143,7 @@ wpk_err wpk_history_pin(struct wpk_store *store, struct wpk_kernel_change *chang
         return WPK_ENOENT;
     }
     if (standing.revoked) {
-        return cannot(diag, "the kernel was revoked");
+        return wpk_fail(diag, WPK_EEXIST, "the kernel was revoked");
     }
     serve_only(store, change, change->accuracy, change->kernel_id);
     wpk_store_run(store,
@@ -184,7 +163,7 @@ wpk_err wpk_history_unpin(struct wpk_store *store, struct wpk_kernel_change *cha
         return WPK_ENOENT;
     }
     if (!standing.pinned) {
-        return cannot(diag, "the kernel is not pinned");
+        return wpk_fail(diag, WPK_EEXIST, "the kernel is not pinned");
     }
     wpk_store_run(store, "UPDATE kernel SET pinned = 0 WHERE id = ?", "i",
                   (int64_t)change->kernel_id);
@@ -227,13 +206,13 @@ static void serve_next(struct wpk_store *store, const struct wpk_kernel_change *
 {
     char accuracy[WPK_ACCURACY_TEXT_MAX];
     while (find_revoked_class(store, change->problem_id, accuracy)) {
-        uint64_t next =
-            read_id(wpk_store_query(store,
-                                    "SELECT id FROM kernel WHERE problem_id = ? AND accuracy = ?"
-                                    " AND revoked_at = 0"
-                                    " ORDER BY provider = '" WPK_PLAIN_PROVIDER
-                                    "', artifact_sha256 = '', median_ns, id DESC LIMIT 1",
-                                    "it", (int64_t)change->problem_id, accuracy));
+        uint64_t next = wpk_rows_take_id(
+            wpk_store_query(store,
+                            "SELECT id FROM kernel WHERE problem_id = ? AND accuracy = ?"
+                            " AND revoked_at = 0"
+                            " ORDER BY provider = '" WPK_PLAIN_PROVIDER
+                            "', artifact_sha256 = '', median_ns, id DESC LIMIT 1",
+                            "it", (int64_t)change->problem_id, accuracy));
         serve_only(store, change, accuracy, next);
     }
 }
@@ -246,7 +225,7 @@ wpk_err wpk_history_revoke(struct wpk_store *store, struct wpk_kernel_change *ch
         return WPK_ENOENT;
     }
     if (standing.revoked) {
-        return cannot(diag, "the kernel was revoked before");
+        return wpk_fail(diag, WPK_EEXIST, "the kernel was revoked before");
     }
     revoke_same(store, change, &standing);
     snprintf(change->provider, sizeof change->provider, "%s", standing.provider);
@@ -263,9 +242,9 @@ wpk_err wpk_history_roll_back(struct wpk_store *store, struct wpk_kernel_change 
         return WPK_ENOENT;
     }
     if (!standing.served) {
-        return cannot(diag, "the kernel is not the one that is served");
+        return wpk_fail(diag, WPK_EEXIST, "the kernel is not the one that is served");
     }
-    uint64_t before = read_id(
+    uint64_t before = wpk_rows_take_id(
         wpk_store_query(store,
                         "SELECT b.id FROM kernel b JOIN kernel k ON k.problem_id = b.problem_id"
                         " AND k.accuracy = b.accuracy WHERE k.id = ? AND b.served_at > 0 AND "
@@ -273,8 +252,8 @@ wpk_err wpk_history_roll_back(struct wpk_store *store, struct wpk_kernel_change 
                         " AND b.revoked_at = 0 ORDER BY b.served_at DESC LIMIT 1",
                         "i", (int64_t)change->kernel_id));
     if (before == 0) {
-        return cannot(diag,
-                      "there is none before it; the kernel's history lists those that there are");
+        return wpk_fail(diag, WPK_EEXIST,
+                        "there is none before it; the kernel's history lists those that there are");
     }
     serve_only(store, change, change->accuracy, before);
     return end_change(store, change);

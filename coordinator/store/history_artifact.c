@@ -66,10 +66,7 @@ void wpk_history_keep_artifact(struct wpk_store *store, const char *sha256, int 
 
 uint64_t wpk_history_artifact_bytes(struct wpk_store *store)
 {
-    uint64_t bytes = 0;
-    wpk_rows_take(wpk_store_query(store, "SELECT artifact_bytes FROM installation", ""), "u",
-                  &bytes);
-    return bytes;
+    return wpk_rows_take_id(wpk_store_query(store, "SELECT artifact_bytes FROM installation", ""));
 }
 
 /* Artifacts that were made or used within the hour stay: a search may be about to keep them. */

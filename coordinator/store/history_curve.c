@@ -57,12 +57,9 @@ void wpk_history_read_curve(struct wpk_store *store, uint64_t search_id, wpk_cur
         " ON t.id = b.best_trial WHERE b.search_id = ? ORDER BY b.number",
         "i", (int64_t)search_id);
     while (wpk_rows_next(rows)) {
-        const struct wpk_curve_point point = {.ask = (uint64_t)wpk_rows_int(rows, 0),
-                                              .best_ns = (uint64_t)wpk_rows_int(rows, 1),
-                                              .at_s = wpk_rows_real(rows, 2),
-                                              .candidate = wpk_rows_text(rows, 3),
-                                              .ok_count = (uint64_t)wpk_rows_int(rows, 4),
-                                              .failed_count = (uint64_t)wpk_rows_int(rows, 5)};
+        struct wpk_curve_point point;
+        wpk_rows_get(rows, "uursuu", &point.ask, &point.best_ns, &point.at_s, &point.candidate,
+                     &point.ok_count, &point.failed_count);
         fn(user, &point);
     }
 }
@@ -76,19 +73,15 @@ void wpk_history_read_outcomes(struct wpk_store *store, uint64_t search_id, wpk_
         " ON t.id = o.last_trial WHERE o.search_id = ? ORDER BY o.count DESC",
         "i", (int64_t)search_id);
     while (wpk_rows_next(rows)) {
-        const struct wpk_curve_outcome outcome = {.outcome = wpk_rows_text(rows, 0),
-                                                  .count = (uint64_t)wpk_rows_int(rows, 1),
-                                                  .log = wpk_rows_text(rows, 2)};
+        struct wpk_curve_outcome outcome;
+        wpk_rows_get(rows, "sus", &outcome.outcome, &outcome.count, &outcome.log);
         fn(user, &outcome);
     }
 }
 
 uint64_t wpk_history_search_of(struct wpk_store *store, uint64_t job_number, uint32_t position)
 {
-    uint64_t id = 0;
-    struct wpk_rows *rows =
+    return wpk_rows_take_id(
         wpk_store_query(store, "SELECT search_id FROM job_op WHERE job_number = ? AND position = ?",
-                        "ii", (int64_t)job_number, (int64_t)position);
-    wpk_rows_take(rows, "u", &id);
-    return id;
+                        "ii", (int64_t)job_number, (int64_t)position));
 }

@@ -104,16 +104,6 @@ uint32_t wpk_history_live_jobs(struct wpk_store *store, uint64_t *out, uint32_t 
     return count;
 }
 
-static char *copy(const char *text)
-{
-    return WPK_DEMAND(strdup(text));
-}
-
-static char *copy_or_null(const char *text)
-{
-    return text[0] != '\0' ? copy(text) : NULL;
-}
-
 static void read_labels(const char *text, struct wpk_job_entry *job)
 {
     while (*text != '\0' && job->label_count < WPK_WORKER_LABELS_MAX) {
@@ -131,47 +121,33 @@ static void read_labels(const char *text, struct wpk_job_entry *job)
 static struct wpk_job_entry *read_job(const struct wpk_rows *rows, uint64_t number)
 {
     struct wpk_job_entry *job = WPK_DEMAND(calloc(1, sizeof *job));
+    const char *labels, *seed;
+    bool paused;
+    wpk_rows_get(rows, "tttduuftdstswuttttw", job->id, sizeof job->id, job->name, sizeof job->name,
+                 job->owner, sizeof job->owner, &job->priority, &job->created_wall_ns,
+                 &job->started_wall_ns, &paused, job->kind, sizeof job->kind, &job->threads,
+                 &labels, job->strategy, sizeof job->strategy, &seed, &job->candidates,
+                 &job->time_ns, job->device, sizeof job->device, job->options, sizeof job->options,
+                 job->until, sizeof job->until, job->prior, sizeof job->prior, &job->total);
     job->number = number;
-    snprintf(job->id, sizeof job->id, "%s", wpk_rows_text(rows, 0));
-    snprintf(job->name, sizeof job->name, "%s", wpk_rows_text(rows, 1));
-    snprintf(job->owner, sizeof job->owner, "%s", wpk_rows_text(rows, 2));
-    job->priority = (int)wpk_rows_int(rows, 3);
-    job->created_wall_ns = (uint64_t)wpk_rows_int(rows, 4);
-    job->started_wall_ns = (uint64_t)wpk_rows_int(rows, 5);
-    job->state = wpk_rows_int(rows, 6) != 0  ? WPK_JOB_PAUSED
+    job->state = paused                      ? WPK_JOB_PAUSED
                  : job->started_wall_ns != 0 ? WPK_JOB_RUNNING
                                              : WPK_JOB_QUEUED;
-    snprintf(job->kind, sizeof job->kind, "%s", wpk_rows_text(rows, 7));
-    job->threads = (int)wpk_rows_int(rows, 8);
-    read_labels(wpk_rows_text(rows, 9), job);
-    snprintf(job->strategy, sizeof job->strategy, "%s", wpk_rows_text(rows, 10));
-    job->seed = strtoull(wpk_rows_text(rows, 11), NULL, 10);
-    job->candidates = (uint32_t)wpk_rows_int(rows, 12);
-    job->time_ns = (uint64_t)wpk_rows_int(rows, 13);
-    snprintf(job->device, sizeof job->device, "%s", wpk_rows_text(rows, 14));
-    snprintf(job->options, sizeof job->options, "%s", wpk_rows_text(rows, 15));
-    snprintf(job->until, sizeof job->until, "%s", wpk_rows_text(rows, 16));
-    snprintf(job->prior, sizeof job->prior, "%s", wpk_rows_text(rows, 17));
-    job->total = (uint32_t)wpk_rows_int(rows, 18);
+    job->seed = strtoull(seed, NULL, 10);
+    read_labels(labels, job);
     return job;
 }
 
 static void read_op(const struct wpk_rows *rows, struct wpk_job_op_state *op)
 {
-    snprintf(op->name, sizeof op->name, "%s", wpk_rows_text(rows, 0));
-    snprintf(op->layouts, sizeof op->layouts, "%s", wpk_rows_text(rows, 1));
-    snprintf(op->accuracy, sizeof op->accuracy, "%s", wpk_rows_text(rows, 2));
-    if (wpk_conditions_parse(wpk_rows_text(rows, 3), &op->conditions) != WPK_OK) {
+    const char *conditions;
+    wpk_rows_get(rows, "tttsttcrrCCw", op->name, sizeof op->name, op->layouts, sizeof op->layouts,
+                 op->accuracy, sizeof op->accuracy, &conditions, op->fingerprint,
+                 sizeof op->fingerprint, op->family, sizeof op->family, &op->op, &op->flops,
+                 &op->bytes, &op->pins, &op->binding, &op->count);
+    if (wpk_conditions_parse(conditions, &op->conditions) != WPK_OK) {
         op->conditions = WPK_CONDITIONS_WARM;
     }
-    snprintf(op->fingerprint, sizeof op->fingerprint, "%s", wpk_rows_text(rows, 4));
-    snprintf(op->family, sizeof op->family, "%s", wpk_rows_text(rows, 5));
-    op->op = copy(wpk_rows_text(rows, 6));
-    op->flops = wpk_rows_real(rows, 7);
-    op->bytes = wpk_rows_real(rows, 8);
-    op->pins = copy_or_null(wpk_rows_text(rows, 9));
-    op->binding = copy_or_null(wpk_rows_text(rows, 10));
-    op->count = (uint32_t)wpk_rows_int(rows, 11);
 }
 
 static void read_ops(struct wpk_store *store, struct wpk_job_entry *job)
@@ -224,10 +200,7 @@ static char *read_class(struct wpk_store *store, uint64_t job_number, uint32_t p
         " FROM job_op o JOIN search s ON s.id = o.search_id JOIN problem p ON p.id = s.problem_id"
         " WHERE o.job_number = ? AND o.position = ?",
         "ii", (int64_t)job_number, (int64_t)position);
-    if (wpk_rows_next(rows)) {
-        text = copy(wpk_rows_text(rows, 0));
-    }
-    wpk_rows_close(rows);
+    wpk_rows_take(rows, "c", &text);
     return text;
 }
 
@@ -256,12 +229,8 @@ static struct wpk_op_past *read_past(struct wpk_store *store, uint64_t job_numbe
         "ii", (int64_t)job_number, (int64_t)position);
     if (wpk_rows_next(rows)) {
         past = WPK_DEMAND(calloc(1, sizeof *past));
-        past->device_class = copy_or_null(wpk_rows_text(rows, 0));
-        past->ok_count = (uint32_t)wpk_rows_int(rows, 1);
-        past->failed_count = (uint32_t)wpk_rows_int(rows, 2);
-        past->known_count = (uint32_t)wpk_rows_int(rows, 3);
-        past->best = copy_or_null(wpk_rows_text(rows, 4));
-        past->baseline = copy_or_null(wpk_rows_text(rows, 5));
+        wpk_rows_get(rows, "CwwwCC", &past->device_class, &past->ok_count, &past->failed_count,
+                     &past->known_count, &past->best, &past->baseline);
     }
     wpk_rows_close(rows);
     return past;

@@ -26,24 +26,16 @@
 static struct wpk_trial_summary read_summary(const struct wpk_rows *rows)
 {
     struct wpk_trial_summary trial = {0};
-    const char *outcome = wpk_rows_text(rows, 0);
+    const char *outcome;
+    wpk_rows_get(rows, "strruuuufrrur", &outcome, trial.artifact_sha256,
+                 sizeof trial.artifact_sha256, &trial.error_max, &trial.error_tolerance,
+                 &trial.median_ns, &trial.min_ns, &trial.mad_ns, &trial.anchor_ns, &trial.censored,
+                 &trial.of_rms, &trial.times_direct, &trial.constants_bytes, &trial.anchor_ratio);
     if (outcome[0] == '\0') {
         trial.outcome = WPK_OUTCOME_ABANDONED; /* there is none yet: as little settled */
     } else if (wpk_outcome_parse(outcome, &trial.outcome) != WPK_OK) {
         trial.outcome = WPK_OUTCOME_UNSUPPORTED; /* of a newer wpkd: it counts as failed */
     }
-    snprintf(trial.artifact_sha256, sizeof trial.artifact_sha256, "%s", wpk_rows_text(rows, 1));
-    trial.error_max = wpk_rows_real(rows, 2);
-    trial.error_tolerance = wpk_rows_real(rows, 3);
-    trial.median_ns = (uint64_t)wpk_rows_int(rows, 4);
-    trial.min_ns = (uint64_t)wpk_rows_int(rows, 5);
-    trial.mad_ns = (uint64_t)wpk_rows_int(rows, 6);
-    trial.anchor_ns = (uint64_t)wpk_rows_int(rows, 7);
-    trial.censored = wpk_rows_int(rows, 8) != 0;
-    trial.of_rms = wpk_rows_real(rows, 9);
-    trial.times_direct = wpk_rows_real(rows, 10);
-    trial.constants_bytes = (uint64_t)wpk_rows_int(rows, 11);
-    trial.anchor_ratio = wpk_rows_real(rows, 12);
     return trial;
 }
 
@@ -187,9 +179,8 @@ void wpk_history_owners(struct wpk_store *store, wpk_history_owner_fn fn, void *
     struct wpk_rows *rows =
         wpk_store_query(store, "SELECT name, device_ns, share_ns FROM owner ORDER BY name", "");
     while (wpk_rows_next(rows)) {
-        struct wpk_owner_event owner = {.name = wpk_rows_text(rows, 0),
-                                        .device_ns = (uint64_t)wpk_rows_int(rows, 1),
-                                        .virtual_ns = (uint64_t)wpk_rows_int(rows, 2)};
+        struct wpk_owner_event owner = {0};
+        wpk_rows_get(rows, "suu", &owner.name, &owner.device_ns, &owner.virtual_ns);
         fn(user, &owner);
     }
 }
@@ -424,15 +415,15 @@ bool wpk_history_read_choice(struct wpk_store *store, uint64_t kernel_id,
                         " LEFT JOIN trial t ON t.problem_id = k.problem_id AND t.candidate_hash = ?"
                         " AND t.outcome = 'ok' WHERE k.id = ?",
                         "hi", hash, (int64_t)kernel_id);
+    const char *accuracy, *policy;
     bool found = wpk_rows_next(rows);
     if (found) {
-        if (wpk_accuracy_parse(wpk_rows_text(rows, 0), &out->accuracy, NULL) != WPK_OK) {
+        wpk_rows_get(rows, "ssbtu", &accuracy, &policy, &out->recipe, out->plain_sha256,
+                     sizeof out->plain_sha256, &problem_id);
+        if (wpk_accuracy_parse(accuracy, &out->accuracy, NULL) != WPK_OK) {
             out->accuracy = WPK_ACCURACY_STANDARD;
         }
-        out->conditions = read_conditions(wpk_rows_text(rows, 1));
-        wpk_buf_append_text(&out->recipe, wpk_rows_text(rows, 2));
-        snprintf(out->plain_sha256, sizeof out->plain_sha256, "%s", wpk_rows_text(rows, 3));
-        problem_id = (uint64_t)wpk_rows_int(rows, 4);
+        out->conditions = read_conditions(policy);
     }
     wpk_rows_close(rows);
     out->own_times_direct =

@@ -33,14 +33,11 @@ static void seed_text(const struct wpk_search_key *key, char out[SEED_TEXT_MAX])
 static uint64_t find_problem(struct wpk_store *store, const struct wpk_search_key *key,
                              const char *policy)
 {
-    uint64_t id = 0;
-    struct wpk_rows *rows = wpk_store_query(
+    return wpk_rows_take_id(wpk_store_query(
         store,
         "SELECT id FROM problem WHERE fingerprint = ? AND layouts = ? AND device_class = ?"
         " AND environment = ? AND policy = ?",
-        "ttttt", key->fingerprint, key->layouts, key->device_class, key->environment, policy);
-    wpk_rows_take(rows, "u", &id);
-    return id;
+        "ttttt", key->fingerprint, key->layouts, key->device_class, key->environment, policy));
 }
 
 static uint64_t make_problem(struct wpk_store *store, const struct wpk_search *search,
@@ -126,8 +123,9 @@ static void find_served(struct wpk_store *store, const char *accuracy, struct wp
         "SELECT id, provider, artifact_sha256 FROM kernel WHERE problem_id = ? AND accuracy = ?"
         " AND served = 1",
         "it", (int64_t)out->problem_id, accuracy);
-    wpk_rows_take(rows, "utt", &out->served_kernel_id, out->served_provider,
-                  sizeof out->served_provider, out->served_artifact, sizeof out->served_artifact);
+    wpk_rows_take(rows, "utt", &out->served.kernel_id, out->served.provider,
+                  sizeof out->served.provider, out->served.artifact_sha256,
+                  sizeof out->served.artifact_sha256);
 }
 
 static void find_revoked(struct wpk_store *store, struct wpk_opened *out)
@@ -317,9 +315,9 @@ void wpk_history_name_artifacts(struct wpk_store *store, const struct wpk_search
         find_search(store, &search->key, seed, &found, best);
         find_served(store, search->key.accuracy, &found);
     }
-    bool same = strcmp(found.own_artifact, found.served_artifact) == 0;
+    bool same = strcmp(found.own_artifact, found.served.artifact_sha256) == 0;
     memcpy(out[0], found.own_artifact, WPK_ID_MAX);
-    memcpy(out[1], same ? "" : found.served_artifact, same ? 1 : WPK_ID_MAX);
+    memcpy(out[1], same ? "" : found.served.artifact_sha256, same ? 1 : WPK_ID_MAX);
 }
 
 void wpk_history_open_search(struct wpk_store *store, const struct wpk_search *search,

@@ -74,9 +74,9 @@ wpk_err wpk_sign_open(const char *data_dir, bool make, struct wpk_sign **out, st
     uint8_t seed[WPK_SIGN_SEED_SIZE];
     uint8_t public_key[WPK_SIGN_PUBLIC_SIZE];
     struct wpk_buf path = {0};
-    struct wpk_sign *sign = calloc(1, sizeof *sign);
+    struct wpk_sign *sign = WPK_DEMAND(calloc(1, sizeof *sign));
     wpk_buf_printf(&path, "%s/%s", data_dir, WPK_SIGN_FILE);
-    wpk_err err = sign == NULL ? WPK_ENOMEM : wpk_buf_status(&path);
+    wpk_err err = wpk_buf_status(&path);
     if (err == WPK_OK) {
         err = check_mode(path.data, diag);
         if (err == WPK_OK) {

@@ -114,20 +114,26 @@ void wpk_store_hash(const char *provider, const char *candidate, uint8_t out[WPK
     memcpy(out, whole, WPK_STORE_HASH_SIZE);
 }
 
+/* Run a query, for its first row.
+ *   owns    caller finalizes *out, after a failure too
+ *   errors  WPK_ENOENT  no row */
+static wpk_err first_row(sqlite3 *db, const char *sql, sqlite3_stmt **out, struct wpk_diag *diag)
+{
+    *out = NULL;
+    int code = sqlite3_prepare_v2(db, sql, -1, out, NULL);
+    code = code == SQLITE_OK ? sqlite3_step(*out) : code;
+    return code == SQLITE_ROW    ? WPK_OK
+           : code == SQLITE_DONE ? WPK_ENOENT
+                                 : describe(db, NULL, diag);
+}
+
 wpk_err wpk_store_read_int(struct wpk_store *store, const char *sql, int64_t *out,
                            struct wpk_diag *diag)
 {
-    sqlite3 *db = store->db;
-    sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK) {
-        return describe(db, NULL, diag);
-    }
-    wpk_err err = WPK_OK;
-    int code = sqlite3_step(statement);
-    if (code == SQLITE_ROW) {
+    sqlite3_stmt *statement;
+    wpk_err err = first_row(store->db, sql, &statement, diag);
+    if (err == WPK_OK) {
         *out = sqlite3_column_int64(statement, 0);
-    } else {
-        err = code == SQLITE_DONE ? WPK_ENOENT : describe(db, NULL, diag);
     }
     sqlite3_finalize(statement);
     return err;
@@ -135,21 +141,13 @@ wpk_err wpk_store_read_int(struct wpk_store *store, const char *sql, int64_t *ou
 
 wpk_err wpk_store_check(struct wpk_store *store, struct wpk_diag *diag)
 {
-    sqlite3 *db = store->db;
-    sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(db, "PRAGMA quick_check(1)", -1, &statement, NULL) != SQLITE_OK) {
-        return describe(db, NULL, diag);
-    }
-    wpk_err err = WPK_OK;
-    if (sqlite3_step(statement) != SQLITE_ROW) {
-        err = describe(db, NULL, diag);
-    } else {
-        const char *verdict = (const char *)sqlite3_column_text(statement, 0);
-        if (verdict == NULL || strcmp(verdict, "ok") != 0) {
-            err =
-                wpk_fail(diag, WPK_ECORRUPT, "%s is damaged: %s%s", sqlite3_db_filename(db, "main"),
-                         verdict != NULL ? verdict : "?", way_out);
-        }
+    sqlite3_stmt *statement;
+    wpk_err err = first_row(store->db, "PRAGMA quick_check(1)", &statement, diag);
+    const char *verdict = err == WPK_OK ? (const char *)sqlite3_column_text(statement, 0) : "ok";
+    if (verdict == NULL || strcmp(verdict, "ok") != 0) {
+        err = wpk_fail(diag, WPK_ECORRUPT, "%s is damaged: %s%s",
+                       sqlite3_db_filename(store->db, "main"), verdict != NULL ? verdict : "?",
+                       way_out);
     }
     sqlite3_finalize(statement);
     return err;
@@ -227,10 +225,7 @@ static void read_unchanging(struct wpk_store *store, const char *path)
 wpk_err wpk_store_attach(const char *path, const struct wpk_clock *clock, bool reader,
                          struct wpk_store **out, struct wpk_diag *diag)
 {
-    struct wpk_store *store = calloc(1, sizeof *store);
-    if (store == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_store *store = WPK_DEMAND(calloc(1, sizeof *store));
     store->clock = clock;
     store->reader = reader;
     int flags = reader ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
@@ -557,13 +552,16 @@ bool wpk_rows_next(struct wpk_rows *rows)
     return false;
 }
 
-bool wpk_rows_take(struct wpk_rows *rows, const char *types, ...)
+static char *copy(const char *text)
 {
-    va_list args;
-    char *text;
-    bool found = wpk_rows_next(rows);
-    va_start(args, types);
-    for (int i = 0; found && types[i] != '\0'; i++) {
+    return WPK_DEMAND(strdup(text));
+}
+
+static void read_columns(const struct wpk_rows *rows, const char *types, va_list args)
+{
+    for (int i = 0; types[i] != '\0'; i++) {
+        const char *text = strchr("stcCb", types[i]) != NULL ? wpk_rows_text(rows, i) : "";
+        char *room;
         switch (types[i]) {
         case 'i':
             *va_arg(args, int64_t *) = wpk_rows_int(rows, i);
@@ -574,24 +572,61 @@ bool wpk_rows_take(struct wpk_rows *rows, const char *types, ...)
         case 'w':
             *va_arg(args, uint32_t *) = (uint32_t)wpk_rows_int(rows, i);
             break;
+        case 'd':
+            *va_arg(args, int *) = (int)wpk_rows_int(rows, i);
+            break;
         case 'f':
             *va_arg(args, bool *) = wpk_rows_int(rows, i) != 0;
             break;
         case 'r':
             *va_arg(args, double *) = wpk_rows_real(rows, i);
             break;
+        case 's':
+            *va_arg(args, const char **) = text;
+            break;
         case 't':
-            text = va_arg(args, char *);
-            snprintf(text, va_arg(args, size_t), "%s", wpk_rows_text(rows, i));
+            room = va_arg(args, char *);
+            snprintf(room, va_arg(args, size_t), "%s", text);
+            break;
+        case 'c':
+            *va_arg(args, char **) = copy(text);
+            break;
+        case 'C':
+            *va_arg(args, char **) = text[0] != '\0' ? copy(text) : NULL;
             break;
         default:
             WPK_ASSERT(types[i] == 'b');
-            wpk_buf_append_text(va_arg(args, struct wpk_buf *), wpk_rows_text(rows, i));
+            wpk_buf_append_text(va_arg(args, struct wpk_buf *), text);
         }
+    }
+}
+
+void wpk_rows_get(const struct wpk_rows *rows, const char *types, ...)
+{
+    va_list args;
+    va_start(args, types);
+    read_columns(rows, types, args);
+    va_end(args);
+}
+
+bool wpk_rows_take(struct wpk_rows *rows, const char *types, ...)
+{
+    va_list args;
+    bool found = wpk_rows_next(rows);
+    va_start(args, types);
+    if (found) {
+        read_columns(rows, types, args);
     }
     va_end(args);
     wpk_rows_close(rows);
     return found;
+}
+
+uint64_t wpk_rows_take_id(struct wpk_rows *rows)
+{
+    uint64_t id = 0;
+    (void)wpk_rows_take(rows, "u", &id);
+    return id;
 }
 
 void wpk_rows_close(struct wpk_rows *rows)

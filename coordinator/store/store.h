@@ -133,10 +133,16 @@ struct wpk_rows *wpk_store_query(struct wpk_store *store, const char *sql, const
 WPK_MUST_CHECK bool wpk_rows_next(struct wpk_rows *rows);
 /* Close rows of which some may be left; closed ones may be closed again. */
 void wpk_rows_close(struct wpk_rows *rows);
-/* Read the first columns of the first row, with their `types`, and close the rows: i int64_t *,
- * u uint64_t *, w uint32_t *, f bool *, r double *, t char * and its size as a size_t, b struct
- * wpk_buf * to which the text is appended. False if there is no row; nothing is written then. */
+/* Read the first columns of the row, with their `types`: i int64_t *, u uint64_t *, w uint32_t *,
+ * d int *, f bool *, r double *, t char * and its size as a size_t, b struct wpk_buf * to which the
+ * text is appended, s const char ** that is valid in this row, c char ** for a new copy of the
+ * text, C the same with NULL for an empty one. */
+void wpk_rows_get(const struct wpk_rows *rows, const char *types, ...);
+/* The same of the first row, and close the rows. False if there is no row; nothing is written then.
+ */
 bool wpk_rows_take(struct wpk_rows *rows, const char *types, ...);
+/* The first column of the first row; 0: there is no row. Closes the rows. */
+uint64_t wpk_rows_take_id(struct wpk_rows *rows);
 int64_t wpk_rows_int(const struct wpk_rows *rows, int column);
 double wpk_rows_real(const struct wpk_rows *rows, int column);
 const char *wpk_rows_text(const struct wpk_rows *rows, int column); /* never NULL */

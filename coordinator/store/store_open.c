@@ -170,10 +170,8 @@ static wpk_err lock_file(int fd, const char *path, const char *directory, struct
             (int)strcspn(pid, "\n"), pid, directory);
     }
     int size = snprintf(pid, sizeof pid, "%d\n", (int)getpid());
-    if (ftruncate(fd, 0) != 0 || write(fd, pid, (size_t)size) != size) {
-        return fail(path, diag);
-    }
-    return WPK_OK;
+    return ftruncate(fd, 0) != 0 || write(fd, pid, (size_t)size) != size ? fail(path, diag)
+                                                                         : WPK_OK;
 }
 
 wpk_err wpk_lock_take(const char *directory, int *fd, struct wpk_diag *diag)

@@ -114,6 +114,36 @@ static void values_and_nulls(void **state)
     wpk_rows_close(rows);
 }
 
+/* Numbers, a text of the row, copies, and what no row writes. */
+static void columns_go_into_members(void **state)
+{
+    struct fixture *f = *state;
+    const char *text;
+    char *copy, *none;
+    bool set;
+    int small;
+    uint32_t count;
+    struct wpk_rows *rows = wpk_store_query(
+        f->store, "SELECT -3, 7, 1, 'here', 'kept', '' UNION ALL SELECT 9, 0, 0, '', '', ''", "");
+    assert_true(wpk_rows_next(rows));
+    wpk_rows_get(rows, "dwfscC", &small, &count, &set, &text, &copy, &none);
+    assert_int_equal(small, -3);
+    assert_int_equal(count, 7);
+    assert_true(set);
+    assert_string_equal(text, "here");
+    assert_null(none);
+    assert_true(wpk_rows_next(rows));
+    wpk_rows_get(rows, "d", &small);
+    assert_int_equal(small, 9);
+    wpk_rows_close(rows);
+    assert_string_equal(copy, "kept");
+    free(copy);
+    assert_int_equal(wpk_rows_take_id(wpk_store_query(f->store, "SELECT 12", "")), 12);
+    assert_int_equal(wpk_rows_take_id(wpk_store_query(f->store, "SELECT 12 WHERE 0", "")), 0);
+    assert_false(wpk_rows_take(wpk_store_query(f->store, "SELECT 12 WHERE 0", ""), "d", &small));
+    assert_int_equal(small, 9);
+}
+
 static void a_full_disk_is_said(void **state)
 {
     struct fixture *f = *state;
@@ -231,6 +261,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_batch_is_whole_or_not_there, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_was_not_committed_is_gone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(values_and_nulls, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(columns_go_into_members, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_disk_is_said, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_reader_beside_the_writer, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_file_that_is_no_database, set_up, tear_down),

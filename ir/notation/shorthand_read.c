@@ -58,10 +58,8 @@ double wpk_shorthand_real(struct wpk_shorthand *s, const char *key, double min, 
 
 int wpk_shorthand_axis(struct wpk_shorthand *s, const char *key, int rank, int absent)
 {
-    int64_t axis = absent;
-    if (wpk_json_has(s->reader, key)) {
-        axis = wpk_json_get_int(s->reader, key, -rank, rank - 1);
-    }
+    int64_t axis =
+        wpk_json_has(s->reader, key) ? wpk_json_get_int(s->reader, key, -rank, rank - 1) : absent;
     return (int)(axis < 0 ? axis + rank : axis);
 }
 

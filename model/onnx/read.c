@@ -406,8 +406,7 @@ static wpk_err read_graph(struct wpk_onnx_reader *reader, struct wpk_protobuf gr
     if (err == WPK_OK && reader->graph->output_count == 0) {
         err = wpk_onnx_fail(reader, WPK_EPARSE, "the graph has no outputs");
     }
-    err = err == WPK_OK ? wpk_graph_split_outputs(reader->graph) : err;
-    return err;
+    return err == WPK_OK ? wpk_graph_split_outputs(reader->graph) : err;
 }
 
 static wpk_err read_opset(struct wpk_onnx_reader *reader, struct wpk_protobuf message)

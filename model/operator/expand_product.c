@@ -511,9 +511,7 @@ wpk_err wpk_expand_dequantized(struct wpk_graph *graph, const struct wpk_graph_n
         return WPK_ENOENT;
     }
     wpk_err err = dequantized_operand(&e, &x, 0, &a);
-    if (err == WPK_OK) {
-        err = dequantized_operand(&e, &w, columns, &b);
-    }
+    err = err == WPK_OK ? dequantized_operand(&e, &w, columns, &b) : err;
     if (err == WPK_OK) {
         const struct wpk_parameter scale = wpk_parameter_like(w.scale, &graph->values[w.scale]);
         int bias = node->input_count > 2 ? node->inputs[2] : -1;

@@ -102,8 +102,7 @@ static wpk_err interpret_node(const struct wpk_graph *graph, int node, bool dire
         return interpret_host(graph, node, &host, values, out, diag);
     }
     wpk_err err = wpk_graph_lower(graph, node, &lowered, diag);
-    err = err == WPK_OK ? interpret(graph, lowered, direct, values, out, diag) : err;
-    return err;
+    return err == WPK_OK ? interpret(graph, lowered, direct, values, out, diag) : err;
 }
 
 wpk_err wpk_graph_interpret_node(const struct wpk_graph *graph, int node, double *const *values,

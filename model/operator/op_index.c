@@ -131,9 +131,8 @@ static wpk_err infer_one_hot(const struct wpk_inference *in)
     int axis = 0;
 
     wpk_err err = read_depth(wpk_graph_input(in->graph, in->node, DEPTH), &depth, in->diag);
-    if (err == WPK_OK) {
-        err = wpk_operator_axis_of(in->node, -1, in->x->rank + 1, &axis, in->diag);
-    }
+    err =
+        err == WPK_OK ? wpk_operator_axis_of(in->node, -1, in->x->rank + 1, &axis, in->diag) : err;
     if (err == WPK_OK &&
         (values->rank != 1 || values->extent[0] != 2 || in->x->rank >= WPK_RANK_MAX)) {
         err = wpk_fail(in->diag, WPK_EINVAL, "its values are not two, or its rank is too large");

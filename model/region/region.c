@@ -330,9 +330,8 @@ static wpk_err add_group(const struct grouping *g, int node, struct wpk_binding 
         return WPK_OK;
     }
     wpk_err err = wpk_graph_fuse(g->graph, group->nodes, group->count, &lowered, diag);
-    if (err == WPK_OK) {
-        err = wpk_program_identity(&lowered.program, &canonical, binding, &fingerprint);
-    }
+    err = err == WPK_OK ? wpk_program_identity(&lowered.program, &canonical, binding, &fingerprint)
+                        : err;
     if (err == WPK_OK) {
         use->region = find_region(g->graph, regions, group, &fingerprint);
         err = copy_nodes(group, use);

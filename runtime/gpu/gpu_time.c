@@ -161,9 +161,8 @@ static wpk_err time_calls(struct wpk_gpu_call *call, int repeats, float *ms)
     if (err == WPK_OK) {
         err = wpk_gpu_check(gpu, driver->cuEventRecord(call->end, call->stream), "timing", diag);
     }
-    if (err == WPK_OK) {
-        err = wpk_gpu_check(gpu, driver->cuEventSynchronize(call->end), "timing", diag);
-    }
+    err = err == WPK_OK ? wpk_gpu_check(gpu, driver->cuEventSynchronize(call->end), "timing", diag)
+                        : err;
     return err == WPK_OK
                ? wpk_gpu_check(gpu, driver->cuEventElapsedTime(ms, call->start, call->end),
                                "timing", diag)

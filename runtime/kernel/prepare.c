@@ -228,9 +228,8 @@ wpk_err wpk_kernel_prepare_in(struct wpk_kernel *kernel, const struct wpk_tensor
     if (err == WPK_OK && kernel->vendor != NULL) {
         return prepare_vendor(kernel, found);
     }
-    if (err == WPK_OK) {
-        err = wpk_kernel_check_indices(kernel, &kernel->constants, found, NULL, diag);
-    }
+    err = err == WPK_OK ? wpk_kernel_check_indices(kernel, &kernel->constants, found, NULL, diag)
+                        : err;
     err = err == WPK_OK ? place(kernel, &places) : err;
     if (err != WPK_OK || kernel->prepared) {
         return err;

@@ -62,9 +62,9 @@ static struct {
 
 /* ---- the watched functions: their calls come here, and go on */
 
-wpk_err watched_new(uint64_t job_number_next, struct wpk_coordinator **out) //
+struct wpk_coordinator *watched_new(uint64_t job_number_next) //
     __asm__("__wrap_wpk_coordinator_new");
-wpk_err real_new(uint64_t job_number_next, struct wpk_coordinator **out) //
+struct wpk_coordinator *real_new(uint64_t job_number_next) //
     __asm__("__real_wpk_coordinator_new");
 void watched_charge(struct wpk_coordinator *c, struct wpk_lease *lease) //
     __asm__("__wrap_wpk_fair_charge");
@@ -104,7 +104,7 @@ static void begin_anew(const char *timing)
 }
 
 /* Drop all records of a coordinator that is gone: its leases were in memory only. */
-wpk_err watched_new(uint64_t job_number_next, struct wpk_coordinator **out)
+struct wpk_coordinator *watched_new(uint64_t job_number_next)
 {
     book.range_count = 0;
     wpk_sim_level_begin();
@@ -112,7 +112,7 @@ wpk_err watched_new(uint64_t job_number_next, struct wpk_coordinator **out)
         begin_anew(NULL);
     }
     book.grant_first = book.grant_count;
-    return real_new(job_number_next, out);
+    return real_new(job_number_next);
 }
 
 double wpk_sim_fair_level(const struct wpk_timing_class *timing)

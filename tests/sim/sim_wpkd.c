@@ -125,10 +125,8 @@ static void set_rules(void *user)
 static void open_index(struct wpk_sim *sim)
 {
     struct wpk_diag diag = {0};
-    wpk_err err = wpk_index_new(&sim->index);
-    if (err == WPK_OK) {
-        err = wpk_index_load(sim->index, sim->store, &diag);
-    }
+    sim->index = wpk_index_new();
+    wpk_err err = wpk_index_load(sim->index, sim->store, &diag);
     WPK_SIM_CHECK(sim, err == WPK_OK, "there is no index: %s", diag.text);
 }
 

@@ -151,9 +151,8 @@ static wpk_err build(const struct wpk_builder_options *options, struct wpk_diag 
     static struct wpk_schedule schedule; /* large */
     struct wpk_buf text = {0};
     wpk_err err = wpk_fs_read("schedule", SCHEDULE_SIZE_MAX, &text, diag);
-    if (err == WPK_OK) {
-        err = of_schedule(wpk_schedule_parse(wpk_buf_text(&text), &schedule, diag));
-    }
+    err =
+        err == WPK_OK ? of_schedule(wpk_schedule_parse(wpk_buf_text(&text), &schedule, diag)) : err;
     wpk_buf_fini(&text);
     if (err != WPK_OK) {
         return err;

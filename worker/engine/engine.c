@@ -72,10 +72,7 @@ wpk_err wpk_engine_open(const struct wpk_engine_options *options, struct wpk_eng
     WPK_ASSERT(options->program_dir != NULL);
     WPK_ASSERT(options->work_dir != NULL);
     WPK_ASSERT(!options->builds_not || !options->runs_not);
-    struct wpk_engine *engine = calloc(1, sizeof(*engine));
-    if (engine == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_engine *engine = WPK_DEMAND(calloc(1, sizeof(*engine)));
     engine->epoll = -1;
     engine->builder.process.channel.fd = -1;
     engine->runner.process.channel.fd = -1;
@@ -149,7 +146,7 @@ const struct wpk_diag *wpk_engine_failure(const struct wpk_engine *engine)
 
 /* ---- putting and planning */
 
-static bool copy_trial(struct wpk_trial_state *state, const struct wpk_trial *trial)
+static void copy_trial(struct wpk_trial_state *state, const struct wpk_trial *trial)
 {
     const char *work = trial->work != NULL ? trial->work : "-";
     const char *given[] = {trial->op,       trial->layouts,  trial->provider, trial->candidate,
@@ -163,14 +160,10 @@ static bool copy_trial(struct wpk_trial_state *state, const struct wpk_trial *tr
         state->trial.target = &state->target;
     }
     for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
-        state->text[i] = given[i] != NULL ? strdup(given[i]) : NULL;
+        state->text[i] = given[i] != NULL ? WPK_DEMAND(strdup(given[i])) : NULL;
         *kept[i] = state->text[i];
-        if (given[i] != NULL && state->text[i] == NULL) {
-            return false;
-        }
     }
     state->trial.policy = wpk_measure_policy(&trial->policy);
-    return true;
 }
 
 static bool is_done_here(const struct wpk_engine *engine, const struct wpk_trial *trial)
@@ -192,10 +185,7 @@ wpk_err wpk_engine_put(struct wpk_engine *engine, const struct wpk_trial *trial)
     if (state == NULL) {
         return WPK_ENOSPC;
     }
-    if (!copy_trial(state, trial)) {
-        wpk_engine_clear(state);
-        return WPK_ENOMEM;
-    }
+    copy_trial(state, trial);
     state->stage = WPK_TRIAL_NEW;
     state->order = ++engine->order;
     state->since_ns = wpk_clock_ns();

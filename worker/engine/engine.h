@@ -97,7 +97,7 @@ const struct wpk_diag *wpk_engine_failure(const struct wpk_engine *engine);
 
 /* Begin a trial. A trial that needs more threads than there are cores, or a step that this engine
  * leaves out, ends WPK_OUTCOME_UNSUPPORTED.
- *   errors  WPK_ENOSPC  WPK_ENGINE_TRIALS_MAX reached; WPK_ENOMEM */
+ *   errors  WPK_ENOSPC  WPK_ENGINE_TRIALS_MAX reached */
 wpk_err wpk_engine_put(struct wpk_engine *engine, const struct wpk_trial *trial);
 /* Take the next finished trial, in the order of finishing.
  *   owns    caller calls wpk_record_fini on `out`

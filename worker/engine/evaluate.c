@@ -45,13 +45,10 @@ static wpk_err add_candidate(struct run *run, const char *text)
     if (run->count == WPK_EVALUATION_MAX) {
         return WPK_ENOSPC;
     }
-    char **grown = realloc(run->candidates, (size_t)(run->count + 1) * sizeof(*grown));
-    if (grown == NULL) {
-        return WPK_ENOMEM;
-    }
-    run->candidates = grown;
-    grown[run->count] = strdup(text);
-    return grown[run->count++] == NULL ? WPK_ENOMEM : WPK_OK;
+    run->candidates =
+        WPK_DEMAND(realloc(run->candidates, (size_t)(run->count + 1) * sizeof(*run->candidates)));
+    run->candidates[run->count++] = WPK_DEMAND(strdup(text));
+    return WPK_OK;
 }
 
 static wpk_err read_candidates(struct run *run, struct wpk_diag *diag)
@@ -364,9 +361,8 @@ static wpk_err write_best(struct run *run, struct wpk_diag *diag)
     }
     wpk_buf_init(&object, WPK_KERNEL_SIZE_MAX);
     wpk_err err = wpk_fs_read(run->best_artifact, WPK_KERNEL_SIZE_MAX, &object, diag);
-    if (err == WPK_OK) {
-        err = wpk_fs_write(run->e->output_path, object.data, object.size, 0644, diag);
-    }
+    err = err == WPK_OK ? wpk_fs_write(run->e->output_path, object.data, object.size, 0644, diag)
+                        : err;
     wpk_buf_fini(&object);
     run->failed = err == WPK_OK ? 0 : run->failed;
     return err;
@@ -464,11 +460,8 @@ wpk_err wpk_evaluation_run(const struct wpk_evaluation *evaluation, int *failed,
         err = wpk_fail(diag, WPK_EINVAL, "there is nothing to try");
     }
     if (err == WPK_OK) {
-        run.records = calloc((size_t)run.count, sizeof(*run.records));
-        run.done = calloc((size_t)run.count, sizeof(*run.done));
-        err = run.records == NULL || run.done == NULL ? WPK_ENOMEM : WPK_OK;
-    }
-    if (err == WPK_OK) {
+        run.records = WPK_DEMAND(calloc((size_t)run.count, sizeof(*run.records)));
+        run.done = WPK_DEMAND(calloc((size_t)run.count, sizeof(*run.done)));
         err = evaluation->print_only ? print_schedules(&run, diag) : run_in_directory(&run, diag);
     }
     for (int i = 0; i < run.count; i++) {

@@ -106,14 +106,10 @@ static void fill_indices(const struct wpk_program *program, struct wpk_manifest 
 static wpk_err fill(const struct wpk_package *package, struct wpk_manifest *out)
 {
     const struct wpk_schedule *schedule = package->schedule;
-    out->op = strdup(package->op);
-    out->algorithm = strdup(package->algorithm);
-    out->candidate = strdup(package->candidate);
-    out->schedule = strdup(package->schedule_text);
-    if (out->op == NULL || out->algorithm == NULL || out->candidate == NULL ||
-        out->schedule == NULL) {
-        return WPK_ENOMEM;
-    }
+    out->op = WPK_DEMAND(strdup(package->op));
+    out->algorithm = WPK_DEMAND(strdup(package->algorithm));
+    out->candidate = WPK_DEMAND(strdup(package->candidate));
+    out->schedule = WPK_DEMAND(strdup(package->schedule_text));
     snprintf(out->fingerprint, sizeof(out->fingerprint), "%s", package->fingerprint);
     snprintf(out->version_wpk, sizeof(out->version_wpk), "%s", WPK_VERSION);
     snprintf(out->version_codegen, sizeof(out->version_codegen), "%s", package->version_codegen);
@@ -155,10 +151,7 @@ static wpk_err fill(const struct wpk_package *package, struct wpk_manifest *out)
 
 wpk_err wpk_package_manifest(const struct wpk_package *package, char **text)
 {
-    struct wpk_manifest *manifest = calloc(1, sizeof(*manifest));
-    if (manifest == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_manifest *manifest = WPK_DEMAND(calloc(1, sizeof(*manifest)));
     wpk_err err = fill(package, manifest);
     err = err == WPK_OK ? wpk_manifest_encode(manifest, text) : err;
     wpk_manifest_fini(manifest);

@@ -238,9 +238,8 @@ static wpk_err plan_candidate(struct wpk_planner *planner,
     struct wpk_planner_entry *entry = NULL;
     struct wpk_candidate candidate;
     wpk_err err = wpk_planner_open_space(planner, request, &entry, diag);
-    if (err == WPK_OK) {
-        err = wpk_candidate_decode(&entry->space, request->candidate, &candidate, diag);
-    }
+    err = err == WPK_OK ? wpk_candidate_decode(&entry->space, request->candidate, &candidate, diag)
+                        : err;
     return err == WPK_OK ? lower_candidate(entry, request, &candidate, NULL, schedule, out, diag)
                          : err;
 }
@@ -256,10 +255,7 @@ static wpk_err plan_plain(struct wpk_planner *planner, const struct wpk_planner_
     struct wpk_planner_request plain = *request;
     struct wpk_planner_entry *entry = NULL;
     char text[WPK_CANDIDATE_TEXT_MAX];
-    struct wpk_candidate *made = calloc(PLAINS, sizeof(*made));
-    if (made == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_candidate *made = WPK_DEMAND(calloc(PLAINS, sizeof(*made)));
     wpk_device_make_plain(&device);
     plain.device = &device;
     plain.threads = 1;
@@ -283,11 +279,8 @@ static wpk_err plan_plain(struct wpk_planner *planner, const struct wpk_planner_
 wpk_err wpk_planner_plan(struct wpk_planner *planner, const struct wpk_planner_request *request,
                          struct wpk_planned *out, struct wpk_diag *diag)
 {
-    struct wpk_schedule *schedule = calloc(1, sizeof(*schedule)); /* too large for a stack */
+    struct wpk_schedule *schedule = WPK_DEMAND(calloc(1, sizeof(*schedule))); /* large */
     struct wpk_planned planned = {0};
-    if (schedule == NULL) {
-        return WPK_ENOMEM;
-    }
     wpk_err err = request->schedule != NULL
                       ? plan_by_hand(planner, request, schedule, &planned, diag)
                   : request->plain > 0 ? plan_plain(planner, request, schedule, &planned, diag)

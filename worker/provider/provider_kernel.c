@@ -181,9 +181,7 @@ wpk_err wpk_provider_open(const char *name, const struct wpk_provider_request *r
         snprintf(self->detail, sizeof(self->detail), "%s", wpk_vendor_detail(self->kernel->vendor));
         err = wpk_kernel_entry(self->kernel, &self->recipe);
     }
-    if (err == WPK_OK) {
-        err = wpk_context_new(&options, &self->context);
-    }
+    err = err == WPK_OK ? wpk_context_new(&options, &self->context) : err;
     err = err == WPK_OK ? open_places(self, fixed, diag) : err;
     if (err != WPK_OK) {
         wpk_provider_close(self);

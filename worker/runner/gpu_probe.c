@@ -76,8 +76,5 @@ wpk_err wpk_gpu_probe(bool emulated, struct wpk_diag *diag)
         kill(pid, SIGKILL);
         (void)!wpk_process_reap(pid, END_S * WPK_NS_PER_S, &status);
     }
-    if (size <= 0) {
-        return WPK_OK;
-    }
-    return wpk_fail(diag, WPK_ENOENT, "%s", text);
+    return size <= 0 ? WPK_OK : wpk_fail(diag, WPK_ENOENT, "%s", text);
 }

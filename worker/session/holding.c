@@ -12,10 +12,7 @@
 
 wpk_err wpk_holding_new(const struct wpk_holding_options *options, struct wpk_holding **out)
 {
-    struct wpk_holding *holding = calloc(1, sizeof *holding);
-    if (holding == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_holding *holding = WPK_DEMAND(calloc(1, sizeof *holding));
     holding->options = *options;
     holding->order_next = 1;
     *out = holding;

@@ -19,9 +19,8 @@
 static wpk_err send_frame(struct wpk_worker_session *s, int slot, enum wpk_message_kind kind,
                           const struct wpk_buf *frame, wpk_err err, uint64_t timeout_ms)
 {
-    if (err == WPK_OK) {
-        err = wpk_net_client_put(s->client, slot, frame->data, frame->size, timeout_ms);
-    }
+    err = err == WPK_OK ? wpk_net_client_put(s->client, slot, frame->data, frame->size, timeout_ms)
+                        : err;
     if (err == WPK_OK && slot == WPK_WORKER_SESSION_SLOT_OTHER) {
         s->asked = kind;
     }
@@ -171,10 +170,8 @@ wpk_err wpk_worker_session_ask(struct wpk_worker_session *s)
     if (wpk_clock_ns() < s->retry_at_ns || s->gave_back) {
         return WPK_OK;
     }
-    wpk_err err = WPK_OK;
-    if (!wpk_net_client_busy(s->client, WPK_WORKER_SESSION_SLOT_OTHER)) {
-        err = ask_other(s);
-    }
+    wpk_err err =
+        !wpk_net_client_busy(s->client, WPK_WORKER_SESSION_SLOT_OTHER) ? ask_other(s) : WPK_OK;
     if (err == WPK_OK && s->session != 0 && s->leave_ns == 0 &&
         !wpk_net_client_busy(s->client, WPK_WORKER_SESSION_SLOT_POLL)) {
         err = ask_poll(s);
