@@ -3,8 +3,9 @@
 
 #include "common/cubin.h"
 #include "common/cuda_machine.h"
-#include "common/json.h"
+#include "schema/fields.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define BLOCKS_MAX INT32_MAX
@@ -45,24 +46,12 @@ static void put_launch(struct wpk_json_writer *w, const struct wpk_launch_plan *
     wpk_json_end(w);
 }
 
-static void put_plan(struct wpk_json_writer *w, const struct wpk_launch_plan *plan,
-                     size_t cubin_size)
+static void put_launches(struct wpk_json_writer *w, const char *key, const void *object)
 {
-    wpk_json_put_int(w, "version", WPK_LAUNCH_PLAN_VERSION);
-    wpk_json_put_text(w, "architecture", plan->architecture);
-    wpk_json_put_int(w, "cubin_bytes", (int64_t)cubin_size);
-    wpk_json_put_int(w, "arguments", plan->argument_count);
-    wpk_json_begin_array(w, "launches");
+    const struct wpk_launch_plan *plan = object;
+    wpk_json_begin_array(w, key);
     for (int i = 0; i < plan->launch_count; i++) {
         put_launch(w, plan, &plan->launch[i]);
-    }
-    wpk_json_end(w);
-    wpk_json_begin_array(w, "scratch");
-    for (int i = 0; i < plan->scratch_count; i++) {
-        wpk_json_begin_object(w, NULL);
-        wpk_json_put_int(w, "bytes", plan->scratch[i].bytes);
-        wpk_json_put_bool(w, "zeroed", plan->scratch[i].zeroed);
-        wpk_json_end(w);
     }
     wpk_json_end(w);
 }
@@ -100,19 +89,6 @@ wpk_err wpk_launch_plan_check(const struct wpk_launch_plan *plan, const size_t *
         }
     }
     return WPK_OK;
-}
-
-wpk_err wpk_launch_plan_encode(const struct wpk_launch_plan *plan,
-                               const struct wpk_launch_code *code, struct wpk_buf *out)
-{
-    WPK_ASSERT(plan->launch_count >= 1);
-    struct wpk_json_writer *w = wpk_json_writer_new_object();
-    put_plan(w, plan, code->cubin_size);
-    wpk_err err = wpk_json_finish(w, false, out);
-    wpk_buf_append_byte(out, '\n');
-    wpk_buf_append(out, code->cubin, code->cubin_size);
-    wpk_buf_append(out, code->ptx, code->ptx_size);
-    return err == WPK_OK ? wpk_buf_status(out) : err;
 }
 
 static void get_sizes(struct wpk_json_reader *r, const char *name, int64_t most, int64_t size[3])
@@ -172,9 +148,10 @@ static void get_launch(struct wpk_json_reader *r, struct wpk_launch_plan *plan)
     wpk_json_leave(r);
 }
 
-static void get_launches(struct wpk_json_reader *r, struct wpk_launch_plan *plan)
+static void get_launches(struct wpk_json_reader *r, const char *key, void *object)
 {
-    wpk_json_enter_array(r, "launches");
+    struct wpk_launch_plan *plan = object;
+    wpk_json_enter_array(r, key);
     while (wpk_json_next(r)) {
         if (plan->launch_count == WPK_LAUNCHES_MAX) {
             wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d launches", WPK_LAUNCHES_MAX);
@@ -184,31 +161,14 @@ static void get_launches(struct wpk_json_reader *r, struct wpk_launch_plan *plan
     }
     wpk_json_leave(r);
     if (plan->launch_count == 0) {
-        wpk_json_fail(r, "launches", WPK_EINVAL, "there must be a launch");
+        wpk_json_fail(r, key, WPK_EINVAL, "there must be a launch");
     }
-}
-
-static void get_scratch(struct wpk_json_reader *r, struct wpk_launch_plan *plan)
-{
-    wpk_json_enter_array(r, "scratch");
-    while (wpk_json_next(r)) {
-        if (plan->scratch_count == WPK_LAUNCH_SCRATCH_MAX) {
-            wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d tensors", WPK_LAUNCH_SCRATCH_MAX);
-            break;
-        }
-        struct wpk_launch_scratch *scratch = &plan->scratch[plan->scratch_count++];
-        wpk_json_enter(r, NULL);
-        WPK_JSON_ALLOW(r, "bytes", "zeroed");
-        scratch->bytes = wpk_json_get_int(r, "bytes", 1, TENSOR_BYTES_MAX);
-        scratch->zeroed = wpk_json_get_bool(r, "zeroed");
-        wpk_json_leave(r);
-    }
-    wpk_json_leave(r);
 }
 
 /* Each address is in one of the program's tensors; sizes of arguments are not known here. */
-static void check_parameters(struct wpk_json_reader *r, const struct wpk_launch_plan *plan)
+static void check_parameters(struct wpk_json_reader *r, void *object)
 {
+    const struct wpk_launch_plan *plan = object;
     for (int i = 0; i < plan->parameter_count && wpk_json_status(r) == WPK_OK; i++) {
         const struct wpk_launch_parameter *parameter = &plan->parameter[i];
         int scratch = parameter->tensor - plan->argument_count;
@@ -223,30 +183,30 @@ static void check_parameters(struct wpk_json_reader *r, const struct wpk_launch_
     }
 }
 
-/*   shape  code [room]: what is behind the first line */
-static void get_plan(struct wpk_json_reader *r, const char *code, size_t room,
-                     struct wpk_launch_plan *plan, size_t *cubin_size)
+static const struct wpk_field plan_fields[] = {
+    {WPK_FIELD_VERSION(WPK_LAUNCH_PLAN_VERSION, "tune for the GPU again")},
+    {WPK_FIELD(LABEL, "architecture", launch_plan, architecture)},
+    {WPK_FIELD_COUNT("cubin_bytes", launch_plan, cubin_bytes)},
+    {WPK_FIELD_INT("arguments", launch_plan, argument_count, 1, WPK_LAUNCH_ARGUMENTS_MAX)},
+    {WPK_FIELD_WHOLE("launches", put_launches, get_launches)},
+    {WPK_FIELD_ARRAY("scratch", launch_plan, scratch, scratch_count,
+                     WPK_ROWS({WPK_FIELD_INT("bytes", launch_scratch, bytes, 1, TENSOR_BYTES_MAX)},
+                              {WPK_FIELD(BOOL, "zeroed", launch_scratch, zeroed)}))},
+    {WPK_FIELD_CHECK(check_parameters)},
+    {WPK_FIELD_END},
+};
+
+wpk_err wpk_launch_plan_encode(const struct wpk_launch_plan *plan,
+                               const struct wpk_launch_code *code, struct wpk_buf *out)
 {
-    int64_t version = wpk_json_get_int(r, "version", 0, WPK_JSON_INT_MAX);
-    if (wpk_json_status(r) == WPK_OK && version != WPK_LAUNCH_PLAN_VERSION) {
-        wpk_json_fail(r, "version", WPK_EMISMATCH,
-                      "the image has version %lld, this wpk reads version %d", (long long)version,
-                      WPK_LAUNCH_PLAN_VERSION);
-        return;
-    }
-    WPK_JSON_ALLOW(r, "version", "architecture", "cubin_bytes", "arguments", "launches", "scratch");
-    wpk_json_get_label(r, "architecture", plan->architecture, sizeof(plan->architecture));
-    *cubin_size = (size_t)wpk_json_get_int(r, "cubin_bytes", 0, WPK_JSON_INT_MAX);
-    bool fits = *cubin_size < room;
-    bool agrees = fits && (*cubin_size == 0 || (*cubin_size >= WPK_CUBIN_HEAD_BYTES &&
-                                                wpk_cubin_bytes(code) == *cubin_size));
-    if (wpk_json_status(r) == WPK_OK && !agrees) {
-        wpk_json_fail(r, "cubin_bytes", WPK_EPARSE, "the image has no such cubin with PTX behind");
-    }
-    plan->argument_count = (int)wpk_json_get_int(r, "arguments", 1, WPK_LAUNCH_ARGUMENTS_MAX);
-    get_launches(r, plan);
-    get_scratch(r, plan);
-    check_parameters(r, plan);
+    struct wpk_launch_plan whole = *plan;
+    WPK_ASSERT(plan->launch_count >= 1);
+    whole.cubin_bytes = (int64_t)code->cubin_size;
+    wpk_err err = wpk_fields_encode(plan_fields, &whole, out);
+    wpk_buf_append_byte(out, '\n');
+    wpk_buf_append(out, code->cubin, code->cubin_size);
+    wpk_buf_append(out, code->ptx, code->ptx_size);
+    return err == WPK_OK ? wpk_buf_status(out) : err;
 }
 
 wpk_err wpk_launch_plan_decode(const char *image, size_t size, struct wpk_launch_plan *out,
@@ -254,25 +214,23 @@ wpk_err wpk_launch_plan_decode(const char *image, size_t size, struct wpk_launch
 {
     const char *end = memchr(image, '\n', size);
     size_t length = end != NULL ? (size_t)(end - image) : size;
-    size_t room = end != NULL ? size - length - 1 : 0, cubin_size = 0;
-    struct wpk_json_reader *r = NULL;
+    size_t room = end != NULL ? size - length - 1 : 0;
     struct wpk_launch_plan plan = {0};
-    wpk_err err = wpk_json_open(image, length, WPK_LAUNCH_PLAN_SIZE_MAX, &r, diag);
-    if (err != WPK_OK) {
-        return err;
+    const struct wpk_fields_text from = {image, length, WPK_LAUNCH_PLAN_SIZE_MAX, NULL, false};
+    wpk_err err = wpk_fields_decode(&from, plan_fields, &plan, diag);
+    if (err != WPK_OK || room == 0) {
+        return err != WPK_OK ? err : wpk_fail(diag, WPK_EPARSE, "the image has no code");
     }
-    if (room == 0) {
-        wpk_json_fail(r, NULL, WPK_EPARSE, "the image has no code");
+    size_t cubin = (size_t)plan.cubin_bytes;
+    if (cubin >= room ||
+        (cubin > 0 && (cubin < WPK_CUBIN_HEAD_BYTES || wpk_cubin_bytes(end + 1) != cubin))) {
+        if (diag != NULL) {
+            snprintf(diag->field, sizeof diag->field, "cubin_bytes");
+        }
+        return wpk_fail(diag, WPK_EPARSE, "the image has no such cubin with PTX behind");
     }
-    get_plan(r, image + size - room, room, &plan, &cubin_size);
-    err = wpk_json_status(r);
-    wpk_json_close(r);
-    if (err == WPK_OK) {
-        *out = plan;
-        *code = (struct wpk_launch_code){.cubin = end + 1,
-                                         .cubin_size = cubin_size,
-                                         .ptx = end + 1 + cubin_size,
-                                         .ptx_size = room - cubin_size};
-    }
-    return err;
+    *out = plan;
+    *code = (struct wpk_launch_code){
+        .cubin = end + 1, .cubin_size = cubin, .ptx = end + 1 + cubin, .ptx_size = room - cubin};
+    return WPK_OK;
 }

@@ -63,6 +63,7 @@ struct wpk_launch_scratch {
 struct wpk_launch_plan {
     char architecture[WPK_LAUNCH_ARCHITECTURE_MAX]; /* "sm_90" */
     int argument_count;
+    int64_t cubin_bytes; /* of its image's code, once it is one */
     struct wpk_launch_step launch[WPK_LAUNCHES_MAX];
     int launch_count;                                                      /* >= 1 */
     struct wpk_launch_parameter parameter[WPK_LAUNCH_PLAN_PARAMETERS_MAX]; /* launch by launch */
