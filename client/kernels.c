@@ -107,13 +107,6 @@ static const struct wpk_show kernels_show = {
     .prepare = fetch_names,
 };
 
-/* As openapi.yaml writes it; anything else could be a path of its own. */
-static bool is_kernel_id(const char *id)
-{
-    return id[0] == 'k' && id[1] != '\0' && strlen(id) < 24 &&
-           strspn(id + 1, "0123456789") == strlen(id + 1);
-}
-
 static wpk_err change(const struct wpk_command_context *context, struct wpk_show_options *options,
                       const char *verb, const char *id, struct wpk_diag *diag)
 {
@@ -149,7 +142,9 @@ static wpk_err act(const struct wpk_command_context *context, struct wpk_show_op
                         "kernels %s takes the id of a kernel; wpkctl kernels lists them",
                         args->operands[0]);
     }
-    if (!is_kernel_id(args->operands[1])) {
+    const char *id = args->operands[1]; /* as openapi.yaml writes it, else it may be a path */
+    if (id[0] != 'k' || id[1] == '\0' || strlen(id) >= 24 ||
+        id[1 + strspn(id + 1, "0123456789")] != '\0') {
         return wpk_fail(diag, WPK_EINVAL,
                         "'%s' is not the id of a kernel: k and digits; wpkctl kernels lists them",
                         args->operands[1]);

@@ -324,12 +324,6 @@ uint32_t wpk_admission_count_in(struct wpk_admission *admission, enum wpk_connec
 
 /* ---- life */
 
-/* The smaller of two limits; 0 means no limit. */
-static uint32_t smaller_limit(uint32_t a, uint32_t b)
-{
-    return a == 0 || (b != 0 && b < a) ? b : a;
-}
-
 wpk_err wpk_admission_new(const struct wpk_admission_options *options, struct wpk_admission **out)
 {
     struct wpk_admission *a = calloc(1, sizeof *a);
@@ -337,7 +331,8 @@ wpk_err wpk_admission_new(const struct wpk_admission_options *options, struct wp
         return WPK_ENOMEM;
     }
     a->options = *options;
-    a->few = smaller_limit(options->of_source_max, options->unknown_of_source_max);
+    uint32_t most = options->of_source_max, unknown = options->unknown_of_source_max;
+    a->few = most == 0 || (unknown != 0 && unknown < most) ? unknown : most; /* 0: no limit */
     a->word_count = options->all_max + WPK_ADMISSION_ENDING_MAX;
     a->words = calloc(a->word_count, sizeof *a->words);
     a->next_free = calloc(a->word_count, sizeof *a->next_free);

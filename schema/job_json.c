@@ -40,11 +40,6 @@ static void get_word(struct wpk_json_reader *reader, const char *key, char *out,
     }
 }
 
-static int find_tensor(const struct wpk_job_op *op, const char *name)
-{
-    return WPK_FIND(struct wpk_job_tensor, name, op->tensors, op->tensor_count, name);
-}
-
 static void decode_tensors(struct wpk_json_reader *reader, struct wpk_job_op *op)
 {
     size_t count = wpk_json_count(reader, "tensors");
@@ -76,7 +71,7 @@ static void decode_constants(struct wpk_json_reader *reader, struct wpk_job_op *
     wpk_json_enter_array(reader, "constants");
     while (wpk_json_next(reader)) {
         const char *name = wpk_json_get_text(reader, NULL, WPK_NAME_MAX - 1);
-        int tensor = find_tensor(op, name);
+        int tensor = WPK_FIND(struct wpk_job_tensor, name, op->tensors, op->tensor_count, name);
         if (tensor < 0) {
             wpk_json_fail(reader, NULL, WPK_EINVAL, "'%s' is not among the tensors", name);
         } else if (op->tensors[tensor].constant) {

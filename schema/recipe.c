@@ -30,11 +30,6 @@ bool wpk_recipe_has_window(const struct wpk_recipe *recipe)
 
 /* ---- checks */
 
-static int find_tensor(const struct wpk_recipe *recipe, const char *name)
-{
-    return WPK_FIND(struct wpk_named_tensor, name, recipe->tensor, recipe->tensor_count, name);
-}
-
 /* The index behind the last element; the elements of the tensor's memory plus one when it lies
  * further out. Extents were bounded one by one. */
 static int64_t find_end(const struct wpk_recipe_operand *operand, int64_t size)
@@ -179,7 +174,8 @@ static void get_tensors(struct wpk_json_reader *r, const char *key, void *object
         wpk_fields_get_here(&in, wpk_named_tensor_fields, &tensor);
         if (recipe->tensor_count == WPK_RECIPE_TENSORS_MAX) {
             wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d tensors", WPK_RECIPE_TENSORS_MAX);
-        } else if (find_tensor(recipe, tensor.name) >= 0) {
+        } else if (WPK_FIND(struct wpk_named_tensor, name, recipe->tensor, recipe->tensor_count,
+                            tensor.name) >= 0) {
             wpk_json_fail(r, NULL, WPK_EINVAL, "'%s' stands here twice", tensor.name);
         } else {
             recipe->use[recipe->tensor_count] =

@@ -33,12 +33,6 @@ static void hold_builds(struct wpk_executor *p, bool hold)
     wpk_executor_follow_up(p, &event);
 }
 
-static bool has_room(const struct wpk_executor *p, uint64_t size)
-{
-    uint64_t max = p->options.artifact_bytes_max;
-    return max == 0 || p->artifact_bytes + p->upload_bytes + size <= max;
-}
-
 static bool is_there(struct wpk_executor *p, const char *sha256)
 {
     bool found = wpk_history_has_artifact(p->reader, sha256);
@@ -62,7 +56,9 @@ static void refuse_room(struct wpk_executor *p, const struct wpk_effect *effect)
 bool wpk_executor_admit_upload(struct wpk_executor *p, const struct wpk_effect *effect)
 {
     const char *sha256 = effect->message->sha256;
-    bool admitted = has_room(p, effect->message->bytes_size) || is_there(p, sha256) ||
+    uint64_t max = p->options.artifact_bytes_max;
+    uint64_t wanted = p->artifact_bytes + p->upload_bytes + effect->message->bytes_size;
+    bool admitted = max == 0 || wanted <= max || is_there(p, sha256) ||
                     wpk_executor_is_uploading(p, sha256); /* once more: it needs no room */
     if (!admitted) {
         refuse_room(p, effect);

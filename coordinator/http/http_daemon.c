@@ -372,16 +372,12 @@ static void on_message(void *user, const char *format, va_list args)
     }
 }
 
-static unsigned count_threads(void)
-{
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return cores < THREADS_MIN ? THREADS_MIN : cores > THREADS_MAX ? THREADS_MAX : (unsigned)cores;
-}
-
 wpk_err wpk_http_daemon_start(struct wpk_http_server *server, const char *certificate,
                               const char *key, struct MHD_Daemon **out, struct wpk_diag *diag)
 {
     struct wpk_diag said = {0};
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    long threads = cores < THREADS_MIN ? THREADS_MIN : cores > THREADS_MAX ? THREADS_MAX : cores;
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
                      MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC | MHD_USE_ERROR_LOG;
     struct MHD_OptionItem tls[] = {
@@ -393,13 +389,13 @@ wpk_err wpk_http_daemon_start(struct wpk_http_server *server, const char *certif
     /* The library's limit of connections is never reached: there it would leave a lock held. */
     *out = MHD_start_daemon(
         flags | (certificate != NULL ? MHD_USE_TLS : 0), 0, NULL, NULL, on_request, server,
-        MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL, MHD_OPTION_THREAD_POOL_SIZE, count_threads(),
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)WPK_HTTP_DESCRIPTORS_MAX * THREADS_MAX,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, HEAD_BYTES_MAX, MHD_OPTION_CONNECTION_TIMEOUT, 0u,
-        MHD_OPTION_STRICT_FOR_CLIENT, -1, MHD_OPTION_URI_LOG_CALLBACK, on_target, server,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
-        on_connection, server, MHD_OPTION_ARRAY, certificate != NULL ? tls : tls + 3,
-        MHD_OPTION_END);
+        MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL, MHD_OPTION_THREAD_POOL_SIZE,
+        (unsigned)threads, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)WPK_HTTP_DESCRIPTORS_MAX * THREADS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        HEAD_BYTES_MAX, MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_STRICT_FOR_CLIENT, -1,
+        MHD_OPTION_URI_LOG_CALLBACK, on_target, server, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
+        server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_ARRAY,
+        certificate != NULL ? tls : tls + 3, MHD_OPTION_END);
     start_diag = NULL;
     if (*out != NULL) {
         return WPK_OK;

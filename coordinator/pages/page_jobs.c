@@ -37,11 +37,6 @@ static void put_progress(struct wpk_buf *out, const struct wpk_api_job *job)
                (long long)ended, (long long)wanted);
 }
 
-static const char *class_of(const char *state)
-{
-    return strcmp(state, "failed") == 0 ? "bad" : strcmp(state, "done") == 0 ? "good" : "";
-}
-
 static void put_job(struct wpk_buf *out, const struct wpk_api_job *job)
 {
     char left[WPK_FORMAT_SIZE] = "-";
@@ -50,8 +45,13 @@ static void put_job(struct wpk_buf *out, const struct wpk_api_job *job)
     }
     wpk_markup_raw(out, "<tr><td class=\"text\"><a href=\"job?id=");
     wpk_markup_url(out, job->id);
+    bool failed = strcmp(job->state, "failed") == 0, done = strcmp(job->state, "done") == 0;
     wpk_markup(out, "\"><bdi>%s</bdi></a></td><td class=\"%s\">%s</td>",
-               job->name[0] != '\0' ? job->name : job->id, class_of(job->state), job->state);
+               job->name[0] != '\0' ? job->name : job->id,
+               failed ? "bad"
+               : done ? "good"
+                      : "",
+               job->state);
     put_progress(out, job);
     if (job->op_count == 1) {
         wpk_page_cell_time(out, &job->ops[0].best.time);

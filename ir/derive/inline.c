@@ -32,13 +32,6 @@ static int replace(struct wpk_program *program, const struct wpk_node *load, con
 
 /* ---- stages that only move elements */
 
-static bool is_movement(const struct wpk_program *program, const struct wpk_stage *stage)
-{
-    const struct wpk_node *load = &program->nodes[stage->expr];
-
-    return stage->reduction == WPK_REDUCE_NONE && load->kind == WPK_NODE_LOAD && load->outside < 0;
-}
-
 /* True if the movement is an order of axes: each dimension of what it reads is another axis, and as
  * long. An index outside of the one tensor is then outside of the other. */
 static bool is_order(const struct wpk_program *program, const struct wpk_stage *stage)
@@ -103,7 +96,9 @@ static bool move_one(struct wpk_program *program, wpk_err *err)
 {
     for (int s = 0; s < program->stage_count; s++) {
         const struct wpk_stage *stage = &program->stages[s];
-        bool moves = is_movement(program, stage) &&
+        const struct wpk_node *load = &program->nodes[stage->expr];
+        bool moves = stage->reduction == WPK_REDUCE_NONE && load->kind == WPK_NODE_LOAD &&
+                     load->outside < 0 &&
                      (is_order(program, stage) || stays_within(program, stage->output, false));
         if (program->tensors[stage->output].role != WPK_ROLE_INTERMEDIATE ||
             !(moves ||

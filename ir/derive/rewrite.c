@@ -102,19 +102,13 @@ static wpk_err sort_stages(struct wpk_program *program, int *order)
     return WPK_OK;
 }
 
-/* True if an axis before `end` has the name. */
-static bool is_taken(const struct wpk_stage *stage, int end, const char *name)
-{
-    return WPK_FIND(struct wpk_axis, name, stage->axes, end, name) >= 0;
-}
-
 /* Derivations name the axes that they add ("q", "lane", ...); so may the user have named his. */
 static void part_names(struct wpk_stage *stage)
 {
     for (int a = 0; a < stage->axis_count; a++) {
         char name[WPK_NAME_MAX];
         snprintf(name, sizeof(name), "%s", stage->axes[a].name);
-        for (int i = 2; is_taken(stage, a, name); i++) {
+        for (int i = 2; WPK_FIND(struct wpk_axis, name, stage->axes, a, name) >= 0; i++) {
             snprintf(name, sizeof(name), "%.*s%d", WPK_NAME_MAX - 8, stage->axes[a].name, i);
         }
         snprintf(stage->axes[a].name, sizeof(name), "%s", name);

@@ -174,12 +174,6 @@ static void print_load(struct printer *p, const struct wpk_node *load)
     wpk_buf_append_byte(p->out, ']');
 }
 
-static bool is_zero(const struct wpk_node *n)
-{
-    return n->kind == WPK_NODE_LITERAL &&
-           (wpk_dtype_is_float(n->dtype) ? n->value == 0 : n->integer == 0);
-}
-
 /* Print an operand. A reduction would take all factors that follow it for its own. */
 static void print_factor(struct printer *p, const struct wpk_node *n, int side, int least)
 {
@@ -195,7 +189,10 @@ static void print_factor(struct printer *p, const struct wpk_node *n, int side, 
 static void print_binary(struct printer *p, const struct wpk_node *n)
 {
     int own = 9;
-    if (p->fold && n->op == WPK_BINARY_MAX && is_zero(&p->program->nodes[n->arg[1]])) {
+    const struct wpk_node *least = &p->program->nodes[n->arg[1]];
+    bool is_zero = least->kind == WPK_NODE_LITERAL &&
+                   (wpk_dtype_is_float(least->dtype) ? least->value : (double)least->integer) == 0;
+    if (p->fold && n->op == WPK_BINARY_MAX && is_zero) {
         wpk_buf_append_text(p->out, "relu(");
         print_node(p, n->arg[0], 0);
         wpk_buf_append_byte(p->out, ')');

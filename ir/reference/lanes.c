@@ -36,11 +36,6 @@ static double sqrt_error(double x, double magnitude)
     return root > 0.0 ? fmin(magnitude / (2.0 * root), flat) : flat;
 }
 
-static double sigmoid(double x)
-{
-    return x >= 0.0 ? 1.0 / (1.0 + exp(-x)) : exp(x) / (1.0 + exp(x));
-}
-
 static double unary_value(enum wpk_unary op, double x)
 {
     switch (op) {
@@ -61,7 +56,7 @@ static double unary_value(enum wpk_unary op, double x)
     case WPK_UNARY_ERF:
         return erf(x);
     case WPK_UNARY_SIGMOID:
-        return sigmoid(x);
+        return x >= 0.0 ? 1.0 / (1.0 + exp(-x)) : exp(x) / (1.0 + exp(x));
     case WPK_UNARY_ABS:
         return fabs(x);
     case WPK_UNARY_FLOOR:

@@ -77,12 +77,8 @@ static bool keep_finite(struct making *m, int rank)
 }
 
 /* Of |terms|: more than the least accurate algorithm loses, less than a term left out. */
-static double relative_tolerance(enum wpk_dtype dtype)
-{
-    static const double tolerances[WPK_DTYPE_COUNT] = {
-        [WPK_F32] = 0x1p-15, [WPK_F64] = 0x1p-15, [WPK_F16] = 0x1p-8, [WPK_BF16] = 0x1p-5};
-    return tolerances[dtype];
-}
+static const double relative_tolerances[WPK_DTYPE_COUNT] = {
+    [WPK_F32] = 0x1p-15, [WPK_F64] = 0x1p-15, [WPK_F16] = 0x1p-8, [WPK_BF16] = 0x1p-5};
 
 /*   shape   view: the program with this output alone */
 static wpk_err make_view(struct making *m, const struct wpk_program *view, int tensor,
@@ -122,7 +118,7 @@ static wpk_err make_view(struct making *m, const struct wpk_program *view, int t
             magnitude_max = fmax(magnitude_max, m->magnitude[i]);
         }
         out->count = (int)m->count;
-        out->tolerance = relative_tolerance(output->dtype) * magnitude_max;
+        out->tolerance = relative_tolerances[output->dtype] * magnitude_max;
     }
     return err;
 }

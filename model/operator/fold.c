@@ -142,13 +142,6 @@ static int64_t count_inputs(const struct wpk_graph *graph, const struct wpk_grap
     return elements;
 }
 
-/* Small programs take little work. */
-static bool is_small(const struct wpk_graph *graph, const struct wpk_graph_node *node)
-{
-    return count_inputs(graph, node) <= WPK_FOLD_SMALL &&
-           wpk_graph_elements(&graph->values[node->outputs[0]]) <= WPK_FOLD_SMALL;
-}
-
 /* The operations of a node.   errors  WPK_ENOENT  it has no program; WPK_ENOMEM */
 static wpk_err count_work(const struct wpk_graph *graph, int node, double *out)
 {
@@ -234,7 +227,9 @@ wpk_err wpk_graph_fold(struct wpk_graph *graph, int node, struct wpk_diag *diag)
     if (!is_shape && !is_non_zero && !has_constant_inputs(graph, n)) {
         return WPK_OK;
     }
-    if (!is_shape && !is_non_zero && !is_filled && !is_small(graph, n) &&
+    bool is_small = count_inputs(graph, n) <= WPK_FOLD_SMALL &&
+                    wpk_graph_elements(&graph->values[n->outputs[0]]) <= WPK_FOLD_SMALL;
+    if (!is_shape && !is_non_zero && !is_filled && !is_small &&
         !(is_gather && wpk_graph_elements(value) <= WPK_FOLD_SMALL)) {
         err = fold_within(graph, node, WPK_FOLD_READ_WORK_MAX);
         return err == WPK_ENOENT ? WPK_OK : err;

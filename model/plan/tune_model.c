@@ -333,12 +333,6 @@ wpk_err wpk_tune_model_split(struct wpk_tune_model *model, const char *path,
 
 /* ---- the plan */
 
-static const struct wpk_api_kernel *find_kernel(const struct wpk_api_job *found, const char *name)
-{
-    int k = WPK_FIND(struct wpk_api_kernel, name, found->kernels, found->kernel_count, name);
-    return k >= 0 ? &found->kernels[k] : NULL;
-}
-
 /* The input whose memory the output may be, by the object's manifest. */
 static void find_in_place(struct wpk_assemble_kernel *out)
 {
@@ -358,7 +352,8 @@ static wpk_err fetch(const struct wpk_tune_model *model, int index,
     const struct wpk_tune_kernel *wanted = &model->kernels[index];
     const struct wpk_graph_region *r = region_of(model, index);
     const struct wpk_graph_node *node = &model->shapes[wanted->shape].graph.nodes[r->nodes[0]];
-    const struct wpk_api_kernel *kernel = find_kernel(found, r->name);
+    int k = WPK_FIND(struct wpk_api_kernel, name, found->kernels, found->kernel_count, r->name);
+    const struct wpk_api_kernel *kernel = k >= 0 ? &found->kernels[k] : NULL;
 
     wpk_err err =
         kernel != NULL ? source->fetch(source->user, kernel, &out->object, diag) : WPK_ENOENT;

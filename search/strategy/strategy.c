@@ -285,13 +285,6 @@ static uint64_t tells_needed(const struct wpk_strategy *strategy, uint64_t ask)
     return first || ask < ahead ? 0 : ask - ahead;
 }
 
-/* True if the ring of pending asks has room. Asks of a strategy that needs no tells are also told
- * before the ring is full. */
-static bool has_room(const struct wpk_strategy *strategy)
-{
-    return strategy->course.asked - strategy->applied < OUTSTANDING_MAX - 1;
-}
-
 /* Once the hints that were asked for are told, the others are learnt. */
 static void learn_hints(struct wpk_strategy *strategy)
 {
@@ -330,7 +323,9 @@ wpk_err wpk_strategy_ask(struct wpk_strategy *strategy, int count, struct wpk_ca
         if (strategy->exhausted) {
             return *filled > 0 ? WPK_OK : WPK_EEXHAUSTED;
         }
-        if (needed > strategy->told || !has_room(strategy)) {
+        /* asks of a strategy that needs no tells are also told before their ring is full */
+        bool has_room = course->asked - strategy->applied < OUTSTANDING_MAX - 1;
+        if (needed > strategy->told || !has_room) {
             return WPK_OK;
         }
         int hint;

@@ -8,12 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double coverage(int64_t extent, int64_t tile)
-{
-    int64_t count = (extent + tile - 1) / tile;
-    return (double)extent / (double)(count * tile);
-}
-
 /* True if the contraction gathers its vectors from memory one value at a time. */
 static bool reads_strided(const struct wpk_variant *variant, const struct wpk_group *group, int vec)
 {
@@ -158,7 +152,8 @@ static double score(const struct wpk_variant *variant, const struct wpk_space_op
         int64_t step = a == chosen->vec && wpk_register_tile_leaves_out(variant, g, chosen)
                            ? chosen->lanes
                            : chosen->size[a];
-        tile.covered *= group->whole[a] ? 1 : coverage(root->axes[a].extent, step);
+        int64_t extent = root->axes[a].extent, computed = (extent + step - 1) / step * step;
+        tile.covered *= group->whole[a] ? 1 : (double)extent / (double)computed;
         if (a == chosen->vec) {
             tile.vectors = chosen->size[a] / chosen->lanes;
         } else {
