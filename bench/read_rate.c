@@ -50,9 +50,12 @@ int main(int argc, char **argv)
 {
     bench_usage_help(argc, argv, usage);
     size_t size = argc > 1 ? strtoull(argv[1], NULL, 10) : (size_t)320 << 20;
+    if (argc > 2 || size < 4096) {
+        fputs(usage, stderr);
+        return 2;
+    }
     vector *data = aligned_alloc(2 << 20, (size + (2 << 20) - 1) / (2 << 20) * (2 << 20));
     double best = 0;
-    volatile uint32_t seen = 0;
     if (data == NULL) {
         fprintf(stderr, "read_rate: memory ran out\n");
         return 1;
@@ -63,7 +66,8 @@ int main(int argc, char **argv)
         double took[PASSES];
         for (int i = 0; i < PASSES; i++) {
             double begin = seconds();
-            seen += sum(data, size / sizeof(*data), streams);
+            uint32_t seen = sum(data, size / sizeof(*data), streams);
+            __asm__ volatile("" : : "r"(seen)); /* it is wanted */
             took[i] = seconds() - begin;
         }
         qsort(took, PASSES, sizeof(took[0]), compare);
