@@ -29,9 +29,9 @@ def fill(path, trials):
     base = sqlite3.connect(path)
     base.execute("PRAGMA synchronous = OFF")
     count = "WITH RECURSIVE c(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM c WHERE n < %d) " % (trials - 1)
-    base.execute("INSERT INTO problem VALUES (1, 'f', 'fixed', 'cpu/bench/avx2', 'e', 'threads=1', 'f', '1', 'op', 1e9,"
+    base.execute("INSERT INTO problem VALUES (1, 'f', 'fixed', 'cpu/bench/avx2', 'e', 'threads=1', 'f', '1', '', 'op', 1e9,"
                  " 1e6, 1, 1)")
-    base.execute("INSERT INTO search VALUES (1, 1, 'ga', '', '', '', '1', 'halide-cpu', 's', 'standard', '', '', 0, 1,"
+    base.execute("INSERT INTO search VALUES (1, 1, 'ga', '', '', '', '', '1', 'halide-cpu', 's', 'standard', '', '', 0, 1,"
                  " %d, 1, NULL, '', '', 0, 0, 0, 0, '', 1, 1)" % trials)
     base.execute("INSERT INTO trial (id, problem_id, provider, candidate, candidate_hash, outcome, log, detail,"
                  " schedule_sha256, artifact_sha256, error_max, error_tolerance, of_rms, times_direct, constants_bytes,"

@@ -35,6 +35,8 @@ CREATE TABLE problem (
     family       TEXT NOT NULL,         -- fingerprint with the extents and borders erased
     extents      TEXT NOT NULL,         -- of the canonical form's axes: "64,64,56,56,3,3"; within a
                                         -- family as many everywhere, so shapes have a distance
+    constants    TEXT NOT NULL DEFAULT '', -- hash of the extents of constants, in the family's
+                                        -- order
     op           TEXT NOT NULL,         -- the operator's canonical form
     flops        REAL NOT NULL,         -- of one call
     bytes        REAL NOT NULL,         -- of its inputs, constants and outputs
@@ -52,6 +54,8 @@ CREATE TABLE search (
     options       TEXT NOT NULL,        -- of the strategy, sorted: "ga.crossover=0.4;..."; "": none
     prior         TEXT NOT NULL,        -- SHA-256 of the prior that it begins from; "": none
     pins          TEXT NOT NULL,        -- sorted: "gene=value;..."; "" for none
+    packing       TEXT NOT NULL DEFAULT '', -- of pins that share it: a candidate that packs constants
+                                        -- as this search does; "": none was there
     seed          TEXT NOT NULL,        -- 64 bits in decimal
     providers     TEXT NOT NULL,        -- whose implementations compete: "halide-cpu;onednn",
                                         -- or "halide-cpu+c/gcc-12.2.0;onednn"

@@ -51,4 +51,10 @@ wpk_err wpk_pin_canonical(const struct wpk_program *asked, const struct wpk_cano
                           const char *gene, const char *choice, struct wpk_buf *name,
                           struct wpk_buf *value);
 
+/* Append to `out` the text of a candidate of the operator `from` with the names that the same
+ * tensors and axes have in `to`: canonical operators of one family, in whole form.
+ *   errors  WPK_EPARSE of an operator; WPK_ENOMEM, WPK_ENOSPC */
+wpk_err wpk_candidate_rename(const char *from, const char *to, const char *text,
+                             struct wpk_buf *out);
+
 #endif

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/mask.h"
 
+#include "ir/notation/notation.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 struct translation {
@@ -173,4 +176,34 @@ wpk_err wpk_pin_canonical(const struct wpk_program *asked, const struct wpk_cano
         wpk_buf_append_text(value, choice);
     }
     return wpk_buf_status(name) != WPK_OK ? wpk_buf_status(name) : wpk_buf_status(value);
+}
+
+wpk_err wpk_candidate_rename(const char *from, const char *to, const char *text,
+                             struct wpk_buf *out)
+{
+    struct wpk_canonical_map *map = WPK_DEMAND(malloc(sizeof *map));
+    struct wpk_program own = {0}, other = {0};
+    char *copy = WPK_DEMAND(strdup(text)), *rest = copy;
+    wpk_err err = wpk_program_parse(from, &own, NULL);
+    err = err == WPK_OK ? wpk_program_parse(to, &other, NULL) : err;
+    err = err == WPK_OK ? wpk_program_relate(&own, &other, map) : err;
+    for (char *word; err == WPK_OK && (word = strsep(&rest, " ")) != NULL;) {
+        struct wpk_buf value = {0};
+        char *choice = strchr(word, '=');
+        wpk_buf_append_text(out, word == copy ? "" : " ");
+        if (choice == NULL) {
+            wpk_buf_append_text(out, word); /* the space's version */
+            continue;
+        }
+        *choice++ = '\0';
+        err = wpk_pin_canonical(&own, map, word, choice, out, &value);
+        wpk_buf_append_byte(out, '=');
+        wpk_buf_append_text(out, wpk_buf_text(&value));
+        wpk_buf_fini(&value);
+    }
+    wpk_program_fini(&own);
+    wpk_program_fini(&other);
+    free(copy);
+    free(map);
+    return err == WPK_OK ? wpk_buf_status(out) : err;
 }

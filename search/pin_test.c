@@ -127,11 +127,37 @@ static void test_every_gene(void **state)
     assert_true(collapsed);
 }
 
+/* Two shapes of one product, whose canonical forms number the operands the other way round. */
+static void test_a_relative_is_renamed(void **state)
+{
+    static const char small[] = "input t0 u8[256,256]\nconstant t1 i8[256,256]\n"
+                                "output t2 i32[256,256]\n"
+                                "t2[a0,a1] = sum.i32(a2:256) i32(t0[a0,a2]) * i32(t1[a2,a1])\n";
+    static const char large[] = "constant t0 i8[512,512]\ninput t1 u8[512,512]\n"
+                                "output t2 i32[512,512]\n"
+                                "t2[a0,a1] = sum.i32(a2:512) i32(t0[a2,a1]) * i32(t1[a0,a2])\n";
+    static const char here[] = "cpu-6 algorithm=direct layout=asis t2.vec=a1 t2.tile.a1=48 "
+                               "t2.inner=a0,a1 t2.dot=a2 t2.pack.t1=yes by=c";
+    static const char there[] = "cpu-6 algorithm=direct layout=asis t2.vec=a1 t2.tile.a1=48 "
+                                "t2.inner=a0,a1 t2.dot=a2 t2.pack.t0=yes by=c";
+    struct wpk_buf out = {0}, back = {0};
+    (void)state;
+    assert_int_equal(wpk_candidate_rename(small, large, here, &out), WPK_OK);
+    assert_string_equal(wpk_buf_text(&out), there);
+    assert_int_equal(wpk_candidate_rename(large, small, there, &back), WPK_OK);
+    assert_string_equal(wpk_buf_text(&back), here);
+    wpk_buf_fini(&back);
+    assert_int_equal(wpk_candidate_rename("", small, there, &back), WPK_EPARSE);
+    wpk_buf_fini(&back);
+    wpk_buf_fini(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_every_gene),
+        cmocka_unit_test(test_a_relative_is_renamed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

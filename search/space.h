@@ -149,6 +149,16 @@ wpk_err wpk_space_variant_error(const struct wpk_space *space, int variant);
 wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *value,
                       struct wpk_diag *diag);
 
+/* "packing"="shared" is a pin, too, and changes nothing here: the search begins with the next
+ * function if another one packed the same constants before. */
+#define WPK_PACKING_GENE "packing"
+#define WPK_PACKING_SHARED "shared"
+
+/* Keep the candidates that pack constants as another one does, the text of a candidate of an
+ * operator of the same family. Without constants that can be packed all stay.
+ *   errors  as wpk_space_adapt; WPK_EUNSUPPORTED no candidate is left: call wpk_space_fini */
+wpk_err wpk_space_pin_packing(struct wpk_space *space, const char *text, struct wpk_diag *diag);
+
 /* Set size_log2 again after variants or choices were removed. */
 void wpk_space_measure(struct wpk_space *space);
 

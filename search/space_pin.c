@@ -6,6 +6,7 @@
 #include "search/gene_list.h"
 #include "search/genes.h"
 #include "search/mask.h"
+#include "search/transfer.h"
 #include "search/variant.h"
 
 #include <stdio.h>
@@ -138,6 +139,96 @@ static wpk_err pin_gene(struct wpk_space *space, const char *name, const char *v
     return legal ? WPK_OK : found ? WPK_EUNSUPPORTED : WPK_ENOENT;
 }
 
+/* A candidate that others have to pack like. */
+struct like {
+    const char *text;
+    struct wpk_candidate near; /* the same in this space, as far as that goes */
+    bool differs;              /* in a gene that copies are made from */
+};
+
+/* Keep the candidate's choice alone, unless that was done before. */
+static void keep_choice(struct wpk_variant *variant, int number, struct like *like)
+{
+    char word[2 * VALUE_MAX];
+    struct wpk_gene *gene = number < 0 ? NULL : &variant->genes[number];
+    if (gene == NULL) {
+        return;
+    }
+    for (int k = gene->choice_count == 1 ? 0 : gene->choice_count; k > 0; k--) {
+        if (k - 1 != like->near.gene[number]) {
+            wpk_gene_remove(gene, k - 1);
+        }
+    }
+    int size = snprintf(word, sizeof word, " %s=", gene->name);
+    const char *said = strstr(like->text, word), *kept = gene->choice[0].text;
+    like->differs =
+        like->differs || (said != NULL && (strcspn(said + size, " ") != strlen(kept) ||
+                                           strncmp(said + size, kept, strlen(kept)) != 0));
+}
+
+/* Keep what search/candidate_copy.c makes the copy of an operand from. Rows of it lie in the order
+ * of tiles, and its terms in that of the sum's loops, if it has several of these. */
+static void keep_copy(struct wpk_variant *variant, int g, int slot, struct like *like)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_slots *slots = &s->slots[g];
+    const struct wpk_group *group = &s->plan.group[g];
+    const struct wpk_member *member = &group->member[group->contraction];
+    const struct wpk_node *load = &variant->program.nodes[slots->pack_load[slot]];
+    int rank = variant->program.stages[member->stage].rank, rows = 0, terms = 0;
+    for (int dim = 0; dim < variant->program.tensors[load->tensor].rank; dim++) {
+        int axis = wpk_index_axis(&variant->program, load->index[dim]);
+        if (axis >= rank) {
+            terms++;
+        } else if (axis >= 0 && member->root_axis[axis] >= 0) {
+            keep_choice(variant, slots->tile[member->root_axis[axis]], like);
+            rows++;
+        }
+    }
+    keep_choice(variant, slots->vec, like);
+    keep_choice(variant, slots->lanes, like);
+    keep_choice(variant, slots->dot, like);
+    keep_choice(variant, slots->instruction, like);
+    keep_choice(variant, rows > 1 ? slots->inner : -1, like);
+    keep_choice(variant, terms > 1 ? slots->red : -1, like);
+    keep_choice(variant, terms > 1 ? slots->split : -1, like);
+    keep_choice(variant, terms > 1 ? slots->sum : -1, like);
+    keep_choice(variant, terms > 1 ? slots->panel : -1, like);
+}
+
+wpk_err wpk_space_pin_packing(struct wpk_space *space, const char *text, struct wpk_diag *diag)
+{
+    struct like like = {.text = text};
+    bool keep[WPK_VARIANTS_MAX] = {false};
+    wpk_err err = wpk_space_adapt(space, text, &like.near, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    int v = like.near.variant;
+    struct wpk_variant *variant = &space->variants[v];
+    const struct wpk_structure *s = variant->plan;
+    for (int g = 0; g < s->plan.group_count; g++) {
+        const struct wpk_slots *slots = &s->slots[g];
+        for (int i = 0; i < slots->pack_count; i++) {
+            int tensor = variant->program.nodes[slots->pack_load[i]].tensor;
+            if (variant->program.tensors[tensor].role != WPK_ROLE_CONSTANT) {
+                continue;
+            }
+            if (slots->pack[i] >= 0 &&
+                variant->genes[slots->pack[i]].choice[like.near.gene[slots->pack[i]]].value != 0) {
+                keep_copy(variant, g, i, &like);
+            }
+            keep_choice(variant, slots->pack[i], &like);
+            keep[v] = true;
+        }
+    }
+    if (keep[v]) {
+        wpk_variants_keep(space, keep);
+        wpk_space_measure(space);
+    }
+    return !keep[v] || (!like.differs && has_candidate(space, 0)) ? WPK_OK : WPK_EUNSUPPORTED;
+}
+
 /* The back end of candidates without a gene for it, as a bit. */
 static unsigned first_back_end(const struct wpk_space *space)
 {
@@ -230,6 +321,12 @@ wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *val
 {
     char choices[WPK_DIAG_TEXT_MAX / 2];
     bool empty[WPK_VARIANTS_MAX] = {false};
+    if (strcmp(name, WPK_PACKING_GENE) == 0) {
+        return strcmp(value, WPK_PACKING_SHARED) == 0
+                   ? WPK_OK
+                   : wpk_fail(diag, WPK_ENOENT, "%s cannot be %s here, but: " WPK_PACKING_SHARED,
+                              name, value);
+    }
     list_choices(space, name, choices, sizeof(choices));
     for (const char *at = value; strcmp(name, WPK_BACK_END_GENE) != 0 && choices[0] != '\0';) {
         char word[VALUE_MAX];

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "search/candidate_nest.h"
 #include "search/genes.h"
 
 #include "ir/notation/notation.h"
@@ -102,6 +103,94 @@ static void test_rare_candidates_are_found(void **state)
     }
 }
 
+static void derive_shape(const char *text, struct wpk_space *space)
+{
+    struct wpk_program program = {0};
+    const struct wpk_space_options options = {
+        .layouts = "any",
+        .threads = 1,
+        .device = {
+            .kind = "cpu",
+            .cpu = {.flags = WPK_CPU_SET_AVX512, .vector_bytes = 64, .vector_registers = 32}}};
+    assert_int_equal(wpk_program_parse(text, &program, NULL), WPK_OK);
+    assert_int_equal(wpk_space_derive(&program, &options, space, NULL), WPK_OK);
+    wpk_program_fini(&program);
+}
+
+/* How the candidate's copy of the constant lies; dim_count 0: there is none. */
+static struct wpk_packing packing_of(const struct wpk_space *space,
+                                     const struct wpk_candidate *candidate)
+{
+    static struct wpk_nest nest;
+    struct wpk_packing found = {0};
+    const struct wpk_program *program = &space->variants[candidate->variant].program;
+    assert_int_equal(wpk_candidate_nest(space, candidate, &nest), WPK_OK);
+    for (int i = 0; i < nest.entry_count; i++) {
+        if (nest.entry[i].kind == WPK_NEST_COPY &&
+            program->tensors[nest.entry[i].packing.tensor].role == WPK_ROLE_CONSTANT) {
+            found = nest.entry[i].packing;
+        }
+    }
+    return found;
+}
+
+/* Candidates of one shape pack the weights as that of the other does, all of them. */
+static void test_packing_is_shared(void **state)
+{
+    static const char *const shapes[][2] = {
+        {"input X f32[1,12,14,14]\nconstant W f32[20,12,3,3]\noutput Y f32[1,20,14,14]\n"
+         "Y[n,k,y,x] = sum(c:12,r:3,s:3) X[n,c,y+r-1,x+s-1] * W[k,c,r,s]\n",
+         "input X f32[1,12,9,30]\nconstant W f32[20,12,3,3]\noutput Y f32[1,20,9,30]\n"
+         "Y[n,k,y,x] = sum(c:12,r:3,s:3) X[n,c,y+r-1,x+s-1] * W[k,c,r,s]\n"},
+        {"input A f32[128,96]\nconstant B f32[96,144]\noutput C f32[128,144]\n"
+         "C[i,j] = sum(k:96) A[i,k] * B[k,j]\n",
+         "input A f32[5,96]\nconstant B f32[96,144]\noutput C f32[5,144]\n"
+         "C[i,j] = sum(k:96) A[i,k] * B[k,j]\n"}};
+    int packed = 0, kept = 0;
+    (void)state;
+    for (int i = 0; i < 24; i++) {
+        struct wpk_space first, second;
+        struct wpk_rng rng;
+        struct wpk_candidate like, one;
+        char text[WPK_CANDIDATE_TEXT_MAX];
+        derive_shape(shapes[i % 2][0], &first);
+        derive_shape(shapes[i % 2][1], &second);
+        wpk_rng_seed(&rng, (uint64_t)i);
+        assert_int_equal(wpk_space_draw(&first, &rng, &like), WPK_OK);
+        struct wpk_packing wanted = packing_of(&first, &like);
+        assert_int_equal(wpk_candidate_encode(&first, &like, text, sizeof text), WPK_OK);
+        wpk_err err = wpk_space_pin_packing(&second, text, NULL);
+        assert_true(err == WPK_OK || err == WPK_EUNSUPPORTED || err == WPK_EMISMATCH ||
+                    err == WPK_EEXHAUSTED);
+        for (int d = 0; d < 8 && err == WPK_OK && wanted.dim_count > 0; d++) {
+            assert_int_equal(wpk_space_draw(&second, &rng, &one), WPK_OK);
+            struct wpk_packing found = packing_of(&second, &one);
+            kept += memcmp(&found.dim_count, &wanted.dim_count,
+                           sizeof found - offsetof(struct wpk_packing, dim_count)) == 0;
+            packed++;
+        }
+        wpk_space_fini(&second);
+        wpk_space_fini(&first);
+    }
+    assert_true(packed > 40);
+    assert_int_equal(kept, packed);
+}
+
+static void test_packing_is_shared_or_not_pinned(void **state)
+{
+    struct wpk_space space;
+    struct wpk_diag diag = {0};
+    (void)state;
+    derive(&space);
+    double whole = space.size_log2;
+    assert_int_equal(wpk_space_pin(&space, "packing", "shared", &diag), WPK_OK);
+    assert_true(space.size_log2 == whole);
+    assert_int_equal(wpk_space_pin(&space, "packing", "own", &diag), WPK_ENOENT);
+    assert_string_equal(diag.text, "packing cannot be own here, but: shared");
+    assert_int_equal(wpk_space_pin_packing(&space, "none", &diag), WPK_EMISMATCH);
+    wpk_space_fini(&space);
+}
+
 /* wpkd pins, workers do not: what is legal must not depend on it. */
 static void pin_and_draw(const struct wpk_program *program, const struct wpk_space_options *options,
                          const struct wpk_space *whole, const char *name, const char *value)
@@ -179,6 +268,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pins),
         cmocka_unit_test(test_rare_candidates_are_found),
+        cmocka_unit_test(test_packing_is_shared),
+        cmocka_unit_test(test_packing_is_shared_or_not_pinned),
         cmocka_unit_test(test_pinned_candidates_are_legal_without_pins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,6 +135,12 @@ wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *val
     return wpk_fail(diag, WPK_ENOENT, "no gene %s", name);
 }
 
+wpk_err wpk_space_pin_packing(struct wpk_space *space, const char *text, struct wpk_diag *diag)
+{
+    (void)space;
+    return wpk_fail(diag, WPK_EUNSUPPORTED, "no candidate like %s", text);
+}
+
 /* Keep all variants: this space has no estimate of errors. */
 void wpk_space_prune(struct wpk_space *space, struct wpk_accuracy accuracy)
 {

@@ -86,7 +86,10 @@ static void take_artifacts(struct import *i)
 static void check_problems(struct import *i)
 {
     struct wpk_rows *rows =
-        wpk_store_query(i->store, "SELECT op, fingerprint, family, extents FROM given.problem", "");
+        wpk_store_query(i->store,
+                        "SELECT op, fingerprint, family, extents, constants FROM"
+                        " given.problem",
+                        "");
     while (wpk_rows_next(rows)) {
         struct wpk_program program = {0};
         struct wpk_fingerprint own = {0};
@@ -100,7 +103,8 @@ static void check_problems(struct import *i)
             refuse(i, "problem", "op", diag.text[0] != '\0' ? diag.text : wpk_err_text(err));
         } else if (strcmp(own.exact, wpk_rows_text(rows, 1)) != 0 ||
                    strcmp(own.family, wpk_rows_text(rows, 2)) != 0 ||
-                   strcmp(own.extents, wpk_rows_text(rows, 3)) != 0) {
+                   strcmp(own.extents, wpk_rows_text(rows, 3)) != 0 ||
+                   strcmp(own.constants, wpk_rows_text(rows, 4)) != 0) {
             refuse(i, "problem", "fingerprint", "it is not the operator's");
         }
     }

@@ -71,6 +71,21 @@ static wpk_err pin(struct wpk_search_actor *actor, const char *pins, struct wpk_
     return err;
 }
 
+/*   shape  like: a candidate whose packing of constants is kept, if one here can have it; "", NULL:
+ *          none */
+static wpk_err make_space(struct wpk_search_actor *actor, const struct wpk_search_spec *search,
+                          const char *like, struct wpk_diag *diag)
+{
+    wpk_err err = derive(actor, search, diag);
+    err = err == WPK_OK ? pin(actor, search->key.pins, diag) : err;
+    if (err != WPK_OK || like == NULL || like[0] == '\0' ||
+        wpk_space_pin_packing(&actor->space, like, NULL) == WPK_OK) {
+        return err;
+    }
+    wpk_space_fini(&actor->space);
+    return make_space(actor, search, NULL, diag);
+}
+
 /* ---- what it was told */
 
 static void keep_best(struct wpk_search_actor *actor, uint32_t number,
@@ -303,8 +318,7 @@ wpk_err wpk_search_actor_new(const struct wpk_search_spec *search,
         err = wpk_fail(diag, WPK_ENOENT, "no strategy \"%s\"; there are: %s", search->key.strategy,
                        wpk_strategy_names());
     }
-    err = err == WPK_OK ? derive(actor, search, diag) : err;
-    err = err == WPK_OK ? pin(actor, search->key.pins, diag) : err;
+    err = err == WPK_OK ? make_space(actor, search, wpk_buf_text(&log->packing), diag) : err;
     if (err == WPK_OK && search->key.prior[0] != '\0') {
         err = read_prior(actor, search, log, diag);
     }

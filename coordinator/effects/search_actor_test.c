@@ -118,6 +118,24 @@ static void a_search_begins_with_other_shapes(void **state)
     wpk_search_actor_free(random);
 }
 
+/* Where no candidate packs constants as another shape's does, the search is free to. */
+static void a_packing_that_does_not_fit(void **state)
+{
+    (void)state;
+    struct wpk_history_log log = {0};
+    struct wpk_search_actor *actor = NULL;
+    struct wpk_diag diag = {0};
+    char *asked[1];
+    uint32_t filled = 0;
+    wpk_buf_append_text(&log.packing, "cpu-0 algorithm=direct layout=asis");
+    assert_int_equal(make_actor_with("standard", "", &log, &actor, &diag), WPK_OK);
+    assert_int_equal(wpk_search_actor_ask(actor, 1, asked, &filled), WPK_OK);
+    assert_int_equal(filled, 1);
+    free(asked[0]);
+    wpk_search_actor_free(actor);
+    wpk_buf_fini(&log.packing);
+}
+
 /* A search never goes on without its prior, or with another one. */
 static void a_prior_that_is_gone_or_old(void **state)
 {
@@ -209,6 +227,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_accuracy_class_prunes_the_space),
         cmocka_unit_test(a_search_begins_with_other_shapes),
+        cmocka_unit_test(a_packing_that_does_not_fit),
         cmocka_unit_test(a_prior_that_is_gone_or_old),
         cmocka_unit_test(a_snapshot_that_does_not_fit),
         cmocka_unit_test(an_ask_that_fails_leaves_no_trace),

@@ -88,31 +88,6 @@ static wpk_err translate_pin(const struct wpk_job_pin *pin, const struct wpk_pro
     return err;
 }
 
-static wpk_err fill_pins(const struct wpk_job *job, const struct wpk_program *asked,
-                         struct wpk_job_op_state *op, struct wpk_diag *diag)
-{
-    struct wpk_canonical_map *map = WPK_DEMAND(malloc(sizeof *map));
-    struct wpk_program canonical = {0};
-    char *pins[WPK_JOB_PINS_MAX] = {NULL};
-    wpk_err err = wpk_program_canonical_map(asked, &canonical, map);
-    for (int i = 0; err == WPK_OK && i < job->pin_count; i++) {
-        const struct wpk_job_pin *pin = &job->pins[i];
-        if (strcmp(pin->gene, WPK_BACK_END_GENE) == 0 && !wpk_back_ends_known(pin->value)) {
-            err = wpk_fail(diag, WPK_EINVAL, "'%s' is no list of back ends, such as halide-cpu+c",
-                           pin->value);
-            break;
-        }
-        err = translate_pin(&job->pins[i], asked, map, &pins[i], diag);
-    }
-    err = err == WPK_OK ? join_pins(pins, job->pin_count, op, diag) : err;
-    for (int i = 0; i < job->pin_count; i++) {
-        free(pins[i]);
-    }
-    wpk_program_fini(&canonical);
-    free(map);
-    return err;
-}
-
 /* True if a sum reads values of a byte or two, which back ends convert in their own ways. */
 static bool adds_narrow(const struct wpk_program *program)
 {
@@ -131,21 +106,48 @@ static bool adds_narrow(const struct wpk_program *program)
     return false;
 }
 
-/* A job without pins searches with any back end for an operator that only one of them computes in
+/* A job that pins no back end searches with any for an operator that only one of them computes in
  * the output's memory, or whose operands are narrow. */
-static wpk_err pin_any_back_end(const struct wpk_job *job, const struct wpk_program *asked,
-                                struct wpk_job_op_state *op)
+static bool wants_any_back_end(const struct wpk_job *job, const struct wpk_program *asked)
 {
     bool some = false;
     for (int i = 0; wpk_back_end_name(i) != NULL; i++) {
         some = some ||
                ((wpk_back_ends_of(job->kind) & 1U << i) != 0 && wpk_back_end_has_scope_output(i));
     }
-    if (!some || (!wpk_program_may_use_output(asked) && !adds_narrow(asked))) {
-        return WPK_OK;
+    for (int i = 0; i < job->pin_count; i++) {
+        some = some && strcmp(job->pins[i].gene, WPK_BACK_END_GENE) != 0;
     }
-    op->pins = strdup(WPK_BACK_END_GENE "=" WPK_BACK_ENDS_ANY);
-    return op->pins != NULL ? WPK_OK : WPK_ENOMEM;
+    return some && (wpk_program_may_use_output(asked) || adds_narrow(asked));
+}
+
+static wpk_err fill_pins(const struct wpk_job *job, const struct wpk_program *asked,
+                         struct wpk_job_op_state *op, struct wpk_diag *diag)
+{
+    struct wpk_canonical_map *map = WPK_DEMAND(malloc(sizeof *map));
+    struct wpk_program canonical = {0};
+    char *pins[WPK_JOB_PINS_MAX + 1] = {NULL};
+    int count = job->pin_count;
+    wpk_err err = count > 0 ? wpk_program_canonical_map(asked, &canonical, map) : WPK_OK;
+    for (int i = 0; err == WPK_OK && i < job->pin_count; i++) {
+        const struct wpk_job_pin *pin = &job->pins[i];
+        if (strcmp(pin->gene, WPK_BACK_END_GENE) == 0 && !wpk_back_ends_known(pin->value)) {
+            err = wpk_fail(diag, WPK_EINVAL, "'%s' is no list of back ends, such as halide-cpu+c",
+                           pin->value);
+            break;
+        }
+        err = translate_pin(&job->pins[i], asked, map, &pins[i], diag);
+    }
+    if (wants_any_back_end(job, asked)) {
+        pins[count++] = WPK_DEMAND(strdup(WPK_BACK_END_GENE "=" WPK_BACK_ENDS_ANY));
+    }
+    err = err == WPK_OK && count > 0 ? join_pins(pins, count, op, diag) : err;
+    for (int i = 0; i < count; i++) {
+        free(pins[i]);
+    }
+    wpk_program_fini(&canonical);
+    free(map);
+    return err;
 }
 
 static wpk_err fill_op(const struct wpk_job *job, int index, struct wpk_job_op_state *op,
@@ -170,8 +172,7 @@ static wpk_err fill_op(const struct wpk_job *job, int index, struct wpk_job_op_s
         op->binding = identity.binding;
         identity.op = NULL;
         identity.binding = NULL;
-        err = job->pin_count > 0 ? fill_pins(job, &program, op, diag)
-                                 : pin_any_back_end(job, &program, op);
+        err = fill_pins(job, &program, op, diag);
     }
     wpk_op_identity_fini(&identity);
     wpk_program_fini(&program);
@@ -280,14 +281,12 @@ wpk_err wpk_submission_make(const struct wpk_job *job, struct wpk_job_entry **ou
     return WPK_OK;
 }
 
-void wpk_submission_extents(const char *op, char out[WPK_EXTENTS_SIZE])
+void wpk_submission_fingerprint(const char *op, struct wpk_fingerprint *out)
 {
     struct wpk_program program = {0};
-    struct wpk_fingerprint fingerprint;
-    out[0] = '\0';
-    if (wpk_program_parse(op, &program, NULL) == WPK_OK &&
-        wpk_fingerprint(&program, &fingerprint) == WPK_OK) {
-        memcpy(out, fingerprint.extents, sizeof fingerprint.extents);
+    if (wpk_program_parse(op, &program, NULL) != WPK_OK ||
+        wpk_fingerprint(&program, out) != WPK_OK) {
+        *out = (struct wpk_fingerprint){0};
     }
     wpk_program_fini(&program);
 }

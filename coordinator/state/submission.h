@@ -21,9 +21,8 @@ wpk_err wpk_submission_decode(const char *text, size_t size, struct wpk_job_entr
 wpk_err wpk_submission_make(const struct wpk_job *job, struct wpk_job_entry **out,
                             struct wpk_diag *diag);
 
-/* The extents of an operator in whole form, as in struct wpk_fingerprint; "" where the operator is
- * not understood. */
-void wpk_submission_extents(const char *op, char out[WPK_EXTENTS_SIZE]);
+/* The fingerprint of an operator in whole form; empty where the operator is not understood. */
+void wpk_submission_fingerprint(const char *op, struct wpk_fingerprint *out);
 
 /* The identity of an operator: its canonical form, which is stored, searched and served, and the
  * binding of the canonical names to the job's names. */

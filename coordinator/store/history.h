@@ -168,8 +168,9 @@ struct wpk_history_log {
                                                    candidates of other shapes; of searches whose
                                                    strategy takes them */
     uint32_t relative_count;
-    uint32_t twin_count;  /* of them, of the same shape: those come first */
-    struct wpk_buf prior; /* text of the search's prior; empty: none, or it is gone */
+    uint32_t twin_count;    /* of them, of the same shape: those come first */
+    struct wpk_buf prior;   /* text of the search's prior; empty: none, or it is gone */
+    struct wpk_buf packing; /* a candidate that packs constants as the search has to; empty: none */
     uint32_t first;
     uint32_t ok_count; /* of the asks before `first`, like the next two */
     uint32_t failed_count;
@@ -184,11 +185,16 @@ struct wpk_history_log {
 void wpk_history_read_log(struct wpk_store *store, uint64_t search_id, bool whole,
                           struct wpk_history_log *out);
 /* Texts of the best candidates of the problems that differ from the search's one in extents or
- * borders alone and are timed in the same way, as they are now: nearest first, some of each.
- * Returns their number; *twin_count: those of problems that differ in borders alone.
+ * borders alone and are timed in the same way, as they are now, with the names of the search's
+ * operator: nearest first, some of each. Returns their number; *twin_count: those of problems that
+ * differ in borders alone.
  *   owns    the caller frees each */
 uint32_t wpk_history_relatives(struct wpk_store *store, uint64_t search_id,
                                char *out[WPK_HISTORY_RELATIVES_MAX], uint32_t *twin_count);
+/* Text of the fastest kernel's candidate of the first such problem whose constants have the same
+ * extents, with the names of this problem's operator; "": there is none.
+ *   owns    the caller frees it */
+char *wpk_history_packing(struct wpk_store *store, uint64_t problem_id);
 void wpk_history_log_fini(struct wpk_history_log *log);
 
 /* Find a trial; false: none. A vendor's candidate is "". `id` may be NULL. */

@@ -83,12 +83,12 @@ static void test_sums_are_those_of_all_ends(void **state)
     assert_int_equal(sums.raced_out, 1);
     wpk_store_run(
         store,
-        "INSERT INTO problem VALUES (1, 'f', 'fixed', 'd', 'e', 'p', 'f', '1', 'op', 1, 1,"
+        "INSERT INTO problem VALUES (1, 'f', 'fixed', 'd', 'e', 'p', 'f', '1', '', 'op', 1, 1,"
         " 1, 1)",
         "");
     wpk_store_run(
         store,
-        "INSERT INTO search VALUES (1, 1, 'ga', '', '', '', '1', 'x', 's', 'standard', '',"
+        "INSERT INTO search VALUES (1, 1, 'ga', '', '', '', '', '1', 'x', 's', 'standard', '',"
         " '', 0, 0, 0, 0, NULL, '', '', 0, 0, 0, 0, '', 1, 1)",
         "");
     wpk_history_read_curve(store, 1, take_point, &sums);

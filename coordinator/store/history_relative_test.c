@@ -151,12 +151,39 @@ static void others_are_no_relatives(void **state)
     expect(f, "", 0);
 }
 
+/* Print whose packing of constants a new search of problem 1 shares. */
+static void expect_packing(struct fixture *f, const char *wanted)
+{
+    char *found = wpk_history_packing(f->store, 1);
+    assert_string_equal(found, wanted);
+    free(found);
+}
+
+static void the_first_shape_sets_the_packing(void **state)
+{
+    struct fixture *f = *state;
+    put_trial(f, 1, "its_own", 1, 1);
+    put_problem(f, 2, "conv", "64,7,7", "warm");
+    put_trial(f, 2, "unverified", 80, 0);
+    put_problem(f, 3, "conv", "64,9,9", "warm");
+    put_trial(f, 3, "slower", 95, 95);
+    put_trial(f, 3, "first", 100, 90);
+    put_problem(f, 4, "conv", "64,8,8", "warm");
+    put_trial(f, 4, "later", 10, 10);
+    expect_packing(f, "first");
+    wpk_store_run(f->store, "UPDATE problem SET constants = 'of other extents' WHERE id = 3", "");
+    expect_packing(f, "later");
+    wpk_store_run(f->store, "UPDATE problem SET policy = 'threads=2' WHERE id = 4", "");
+    expect_packing(f, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_nearest_shape_comes_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(verified_ones_come_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(others_are_no_relatives, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_first_shape_sets_the_packing, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

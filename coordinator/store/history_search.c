@@ -7,6 +7,7 @@
 #include "coordinator/state/model.h"
 #include "coordinator/state/submission.h"
 #include "coordinator/store/history_admin.h"
+#include "search/space.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,15 +45,16 @@ static uint64_t make_problem(struct wpk_store *store, const struct wpk_search *s
                              const char *policy)
 {
     const struct wpk_search_key *key = &search->key;
-    char extents[WPK_EXTENTS_SIZE];
-    wpk_submission_extents(search->op, extents);
+    struct wpk_fingerprint own;
+    wpk_submission_fingerprint(search->op, &own);
     wpk_store_run(store,
                   "INSERT INTO problem (fingerprint, layouts, device_class, environment, policy,"
-                  " family, extents, op, flops, bytes, created_at, epoch)"
-                  " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                  "ttttttttrrii", key->fingerprint, key->layouts, key->device_class,
-                  key->environment, policy, search->family, extents, search->op, search->flops,
-                  search->bytes, (int64_t)wpk_store_wall_ns(store), wpk_store_epoch(store));
+                  " family, extents, constants, op, flops, bytes, created_at, epoch)"
+                  " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                  "tttttttttrrii", key->fingerprint, key->layouts, key->device_class,
+                  key->environment, policy, search->family, own.extents, own.constants, search->op,
+                  search->flops, search->bytes, (int64_t)wpk_store_wall_ns(store),
+                  wpk_store_epoch(store));
     return (uint64_t)wpk_store_inserted(store);
 }
 
@@ -102,18 +104,22 @@ static void adopt_anchor(struct wpk_store *store, struct wpk_opened *out)
 static void make_search(struct wpk_store *store, const struct wpk_search_key *key, const char *seed,
                         struct wpk_opened *out)
 {
+    bool shares = strstr(key->pins, WPK_PACKING_GENE "=") != NULL;
+    char *packing = shares ? wpk_history_packing(store, out->problem_id) : NULL;
     wpk_store_run(
         store,
-        "INSERT INTO search (problem_id, strategy, options, prior, pins, seed, providers,"
+        "INSERT INTO search (problem_id, strategy, options, prior, pins, packing, seed, providers,"
         " space_version, elapsed_ns, ended_asks, exhausted, kernel_id, snapshot,"
         " snapshot_version, snapshot_told, ok_count, failed_count, known_count, best,"
         " accuracy, anchor, stand_in, stand_in_ratio, created_at, epoch)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, NULL, '', '', 0, 0, 0, 0, '', ?, ?10, ?10, ?,"
-        " ?, ?)",
-        "itttttttttrii", (int64_t)out->problem_id, key->strategy, key->options, key->prior,
-        key->pins, seed, key->providers, key->space_version, key->accuracy, out->anchor.sha256,
-        out->anchor.ratio, (int64_t)wpk_store_wall_ns(store), wpk_store_epoch(store));
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, NULL, '', '', 0, 0, 0, 0, '', ?, ?11, ?11,"
+        " ?, ?, ?)",
+        "ittttttttttrii", (int64_t)out->problem_id, key->strategy, key->options, key->prior,
+        key->pins, packing != NULL ? packing : "", seed, key->providers, key->space_version,
+        key->accuracy, out->anchor.sha256, out->anchor.ratio, (int64_t)wpk_store_wall_ns(store),
+        wpk_store_epoch(store));
     out->search_id = (uint64_t)wpk_store_inserted(store);
+    free(packing);
 }
 
 static void find_served(struct wpk_store *store, const char *accuracy, struct wpk_opened *out)
@@ -486,6 +492,9 @@ void wpk_history_read_log(struct wpk_store *store, uint64_t search_id, bool whol
                            " WHERE s.id = ?",
                            "i", (int64_t)search_id);
     wpk_rows_take(rows, "b", &out->prior);
+    rows =
+        wpk_store_query(store, "SELECT packing FROM search WHERE id = ?", "i", (int64_t)search_id);
+    wpk_rows_take(rows, "b", &out->packing);
     read_hints(store, search_id, out);
     out->best_count = read_best(store, search_id, best, out->best);
     wpk_history_asks(store, search_id, out->first, &out->asks, &out->count);
@@ -495,6 +504,7 @@ void wpk_history_log_fini(struct wpk_history_log *log)
 {
     wpk_buf_fini(&log->snapshot);
     wpk_buf_fini(&log->prior);
+    wpk_buf_fini(&log->packing);
     for (uint32_t i = 0; i < log->hint_count; i++) {
         free(log->hints[i].candidate);
     }

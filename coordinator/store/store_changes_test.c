@@ -90,9 +90,10 @@ static int64_t read_int(struct wpk_store *store, const char *sql)
            (int)(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)))
 
 #define PROBLEM                                                                                    \
-    "INSERT INTO problem VALUES (1, 'f', 'any', 'd', 'e', 'p', 'f', '1', 'o', 1, 1, 1, 1)"
+    "INSERT INTO problem VALUES (1, 'f', 'any', 'd', 'e', 'p', 'f', '1', '', 'o', 1, 1, 1, 1)"
 #define SEARCH                                                                                     \
-    "INSERT INTO search VALUES (1, 1, 'ga', '', '', '', '1', 'h', '1', 's', '', '', 0, 0, 0, 0,"   \
+    "INSERT INTO search VALUES (1, 1, 'ga', '', '', '', '', '1', 'h', '1', 's', '', '', 0, 0, 0, " \
+    "0,"                                                                                           \
     " NULL, '', '', 0, 0, 0, 0, '', 1, 1)"
 #define KERNEL(id, served)                                                                         \
     "INSERT INTO kernel VALUES (" id ", 1, 1, 'h', '" id "', '', 's', 0, 1, " served               \

@@ -375,13 +375,13 @@ static wpk_err emit_program(const struct wpk_program *normal, struct wpk_labels 
     return err;
 }
 
-/* A form that is not asked for is NULL; `map` is of the exact one. */
+/* `family` may be NULL; `map` is of the exact form. */
 static wpk_err emit_forms(const struct wpk_program *program, struct wpk_program *exact,
-                          struct wpk_canonical_map *map, struct wpk_program *family)
+                          struct wpk_canonical_map *map, struct wpk_program *family,
+                          struct wpk_canonical_map *family_map)
 {
     struct wpk_program normal;
     struct wpk_labels labels = {0}, family_labels = {0};
-    struct wpk_canonical_map unused;
     wpk_err err = wpk_program_normal(program, &normal);
     if (err != WPK_OK) {
         return err;
@@ -390,7 +390,7 @@ static wpk_err emit_forms(const struct wpk_program *program, struct wpk_program 
     err = err == WPK_OK ? emit_program(&normal, &labels, exact, map) : err;
     if (err == WPK_OK && family != NULL) {
         err = wpk_labels_init(&family_labels, &normal, &labels);
-        err = err == WPK_OK ? emit_program(&normal, &family_labels, family, &unused) : err;
+        err = err == WPK_OK ? emit_program(&normal, &family_labels, family, family_map) : err;
         if (err != WPK_OK) {
             wpk_program_fini(exact);
         }
@@ -404,7 +404,7 @@ static wpk_err emit_forms(const struct wpk_program *program, struct wpk_program 
 wpk_err wpk_program_canonical_map(const struct wpk_program *program, struct wpk_program *out,
                                   struct wpk_canonical_map *map)
 {
-    return emit_forms(program, out, map, NULL);
+    return emit_forms(program, out, map, NULL, NULL);
 }
 
 static void bind(const struct wpk_program *program, const struct wpk_program *canonical,
@@ -428,8 +428,8 @@ static void bind(const struct wpk_program *program, const struct wpk_program *ca
 wpk_err wpk_program_canonical_family(const struct wpk_program *program, struct wpk_program *exact,
                                      struct wpk_binding *binding, struct wpk_program *family)
 {
-    struct wpk_canonical_map map;
-    wpk_err err = emit_forms(program, exact, &map, family);
+    struct wpk_canonical_map map, family_map;
+    wpk_err err = emit_forms(program, exact, &map, family, &family_map);
     if (err == WPK_OK && binding != NULL) {
         bind(program, exact, &map, binding);
     }
@@ -440,4 +440,44 @@ wpk_err wpk_program_canonical(const struct wpk_program *program, struct wpk_prog
                               struct wpk_binding *binding)
 {
     return wpk_program_canonical_family(program, out, binding, NULL);
+}
+
+static wpk_err map_family(const struct wpk_program *program, struct wpk_canonical_map *out)
+{
+    struct wpk_program exact, family;
+    struct wpk_canonical_map map;
+    wpk_err err = emit_forms(program, &exact, &map, &family, out);
+    if (err == WPK_OK) {
+        wpk_program_fini(&exact);
+        wpk_program_fini(&family);
+    }
+    return err;
+}
+
+/* The place of an id in a list; -1: it is not there, or none. */
+static int place_of(const int *ids, int count, int id)
+{
+    int at = id < 0 ? count : 0;
+    while (at < count && ids[at] != id) {
+        at++;
+    }
+    return at < count ? at : -1;
+}
+
+wpk_err wpk_program_relate(const struct wpk_program *from, const struct wpk_program *to,
+                           struct wpk_canonical_map *out)
+{
+    struct wpk_canonical_map map;
+    wpk_err err = map_family(from, out);
+    err = err == WPK_OK ? map_family(to, &map) : err;
+    for (int t = 0; err == WPK_OK && t < WPK_TENSORS_MAX; t++) {
+        out->tensor[t] = place_of(map.tensor, WPK_TENSORS_MAX, out->tensor[t]);
+    }
+    for (int s = 0; err == WPK_OK && s < WPK_STAGES_MAX; s++) {
+        out->stage[s] = place_of(map.stage, WPK_STAGES_MAX, out->stage[s]);
+        for (int a = 0; a < WPK_AXES_MAX && out->stage[s] >= 0; a++) {
+            out->axis[s][a] = place_of(map.axis[out->stage[s]], WPK_AXES_MAX, out->axis[s][a]);
+        }
+    }
+    return err;
 }

@@ -54,6 +54,11 @@ wpk_err wpk_program_canonical_map(const struct wpk_program *program, struct wpk_
 wpk_err wpk_program_canonical_family(const struct wpk_program *program, struct wpk_program *exact,
                                      struct wpk_binding *binding, struct wpk_program *family);
 
+/* The ids in `to` of what has the same part in `from`, a program of the same family; of programs of
+ * other families the map is without meaning.   errors  as wpk_program_canonical */
+wpk_err wpk_program_relate(const struct wpk_program *from, const struct wpk_program *to,
+                           struct wpk_canonical_map *out);
+
 /* The normal form of index arithmetic, which is made before operands are ordered.
  *
  * A sum of type i64 is multiplied out: sum(coefficient * term) + constant. A term is an axis, or a
@@ -81,6 +86,7 @@ struct wpk_fingerprint {
     /* "1,64,56,56,64,3,3": extents of the axes of all stages, in the order of the family's
      * canonical form. Programs of one family have the same axes at the same places. */
     char extents[WPK_EXTENTS_SIZE];
+    char constants[WPK_FINGERPRINT_SIZE]; /* hash of the extents of constants, in that order */
 };
 
 /* Fill the fingerprint of a valid program. Two programs have the same `exact` if and only if their

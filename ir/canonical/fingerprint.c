@@ -32,6 +32,21 @@ static wpk_err hash_program(const struct wpk_program *program, char out[WPK_FING
     return err;
 }
 
+static wpk_err hash_constants(const struct wpk_program *program, char out[WPK_FINGERPRINT_SIZE])
+{
+    struct wpk_buf text = {0};
+    for (int t = 0; t < program->tensor_count; t++) {
+        const struct wpk_tensor *tensor = &program->tensors[t];
+        for (int d = 0; d < tensor->rank && tensor->role == WPK_ROLE_CONSTANT; d++) {
+            wpk_buf_printf(&text, "%c%" PRId64, d > 0 ? ',' : ';', tensor->extent[d]);
+        }
+    }
+    wpk_crypto_sha256_hex(wpk_buf_text(&text), text.size, out);
+    wpk_err err = wpk_buf_status(&text);
+    wpk_buf_fini(&text);
+    return err;
+}
+
 /* Write the extents of all axes down, and leave 0 in their place and that of borders. */
 static wpk_err take_extents(struct wpk_program *program, char out[WPK_EXTENTS_SIZE])
 {
@@ -73,6 +88,7 @@ wpk_err wpk_program_identity(const struct wpk_program *program, struct wpk_progr
         return err;
     }
     err = hash_program(canonical, out->exact);
+    err = err == WPK_OK ? hash_constants(&family, out->constants) : err;
     err = err == WPK_OK ? take_extents(&family, out->extents) : err;
     err = err == WPK_OK ? hash_program(&family, out->family) : err;
     wpk_program_fini(&family);

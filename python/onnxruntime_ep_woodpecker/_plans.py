@@ -173,7 +173,8 @@ def tune(stem, words=()):
     part = stem + ".part.wpk"
     try:
         threads = [line.split()[1] for line in _read(stem + ".want").splitlines() if "=" not in line]
-        told = _wpkctl("tune", stem, "-o", part, "-q", "--threads", (threads or ["1"])[0], *words)
+        told = _wpkctl("tune", stem, "-o", part, "-q", "--pin", "packing=shared", "--threads", (threads or ["1"])[0],
+                       *words)
         if told is not None and told.returncode != 0:
             _write(stem + ".failed", told.stderr.encode())
         elif told is not None:

@@ -416,6 +416,33 @@ def test_several_shapes(box):
     check("only tune takes more" in refused(box, "check", path, *shapes), "check takes one")
 
 
+def genes_of(candidate):
+    return dict(word.split("=", 1) for word in candidate.split() if "=" in word)
+
+
+def test_shapes_share_packing(box):
+    """A search of another shape keeps to the weights' packing of the first one's kernel, and to nothing else of it."""
+    job = {"name": "rows", "search": {"pin": {"packing": "shared"}, "strategy": "random"},
+           "budget": {"candidates": 6, "seconds": 60}}
+    for rows in (48, 20):
+        job["ops"] = [{"name": "p%d" % rows, "op": "C[i,j] = sum(k) A[i,k] * B[k,j]", "constants": ["B"],
+                       "tensors": {"A": "f32[%d,96]" % rows, "B": "f32[96,144]", "C": "f32[%d,144]" % rows}}]
+        file = box.path("job.json")
+        with open(file, "w", encoding="utf-8") as out:
+            json.dump(job, out)
+        status, said, err = box.run("wpkctl", "tune", file, "-q", "--data", box.path("history"))
+        check(status == 0, "%d rows" % rows, said, err)
+    with contextlib.closing(sqlite3.connect(os.path.join(box.path("history"), "history.db"))) as db:
+        searches = dict(db.execute("SELECT id, packing FROM search ORDER BY id"))
+        tried = [genes_of(text) for text, in db.execute(
+            "SELECT t.candidate FROM ask a JOIN trial t ON t.id = a.trial_id WHERE a.search_id = ?", (max(searches),))]
+    check(searches[min(searches)] == "" and searches[max(searches)] != "", "the second has the first's", searches)
+    first = genes_of(searches[max(searches)])
+    axis = [name for name in first if name.endswith(".vec")][0][:-4] + ".tile.a1"
+    check(tried and {t[axis] for t in tried} == {first[axis]}, "tiles of the weights' columns", first, tried)
+    check(len({str(t) for t in tried}) > 1, "candidates differ", tried)
+
+
 def place_of(history):
     """Of the model `places`: strategy and candidates of the convolution whose output has a border, and all
     candidates of the other one."""
