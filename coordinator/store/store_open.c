@@ -38,7 +38,8 @@ static wpk_err check_version(const char *path, int64_t version, struct wpk_diag 
         return WPK_OK;
     }
     return wpk_fail(diag, WPK_EMISMATCH,
-                    "%s is of version %lld, written by %s wpkd; this one reads version %d only",
+                    "%s is of version %lld, written by %s wpkd; this one reads version %d only:"
+                    " move it away, or name another folder (--data)",
                     path, (long long)version, version > WPK_STORE_VERSION ? "a newer" : "an older",
                     WPK_STORE_VERSION);
 }
