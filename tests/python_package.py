@@ -61,10 +61,10 @@ def test_layouts(plan):
         assert lib.wpk_layout_is_row_major(ctypes.byref(tensor._type.layout))
     large = plan.inputs[0]
     large.shape, small = (1, 4099), large.shape  # 16 KiB
-    large._size = None
+    large._size = large._new = None
     kept = [large.empty() for _ in range(20)]  # some of which malloc() would not align
     assert all(array.ctypes.data % 64 == 0 and array.shape == (1, 4099) for array in kept)
-    large.shape, large._size = small, None
+    large.shape, large._size, large._new = small, None, None
 
 
 def test_run(plan, x, y):
