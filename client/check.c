@@ -17,7 +17,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /* The properties of one operator that are printed. */
 struct finding {

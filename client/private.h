@@ -15,7 +15,6 @@
 #ifndef WPK_CLIENT_PRIVATE_H
 #define WPK_CLIENT_PRIVATE_H
 
-#include "common/buf.h"
 #include "common/err.h"
 
 #include <sys/types.h>

@@ -14,7 +14,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define SEED 1 /* of what is drawn */
 #define PATH_SIZE 4096

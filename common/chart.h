@@ -6,8 +6,6 @@
 
 #include "common/buf.h"
 
-#include <stdint.h>
-
 /* Append the opening of a drawing. Classes: axis, grid, best (a bold line), vendor (dashed), faint
  * (text), box. With a style the drawing is a file: it has rules for a light and a dark ground, and
  * the ground. Without one it is a part of a page, whose stylesheet has these rules.

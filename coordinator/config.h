@@ -10,7 +10,6 @@
 
 #include <stdint.h>
 #include <stdio.h>
-#include <sys/types.h>
 
 #define WPK_CONFIG_LISTENERS_MAX 8 /* of clients, and as many of workers */
 #define WPK_CONFIG_HOSTS_MAX 16

@@ -13,7 +13,6 @@
 #define WPK_RUNTIME_POOL_H
 
 #include "common/err.h"
-#include "runtime/abi.h"
 
 #define WPK_POOL_THREADS_MAX 256
 

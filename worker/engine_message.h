@@ -17,7 +17,6 @@
 #ifndef WPK_WORKER_ENGINE_MESSAGE_H
 #define WPK_WORKER_ENGINE_MESSAGE_H
 
-#include "common/json.h"
 #include "schema/accuracy.h"
 #include "schema/record.h"
 #include "worker/process.h"

@@ -10,7 +10,6 @@
 
 #include "common/net.h"
 #include "coordinator/effects/executor.h"
-#include "coordinator/http/http_policy.h"
 #include "schema/message.h"
 
 struct wpk_held;

@@ -4,12 +4,10 @@
 #include "coordinator/pages/pages.h"
 
 #include "common/chart.h"
-#include "common/json.h"
 #include "common/markup.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define BEST_SHOWN 10
 

@@ -6,7 +6,6 @@
 #include "common/markup.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define OPS_SHOWN_MAX 128 /* rows: a page stays below 150 KB */
 

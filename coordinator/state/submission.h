@@ -3,7 +3,6 @@
 #ifndef WPK_COORDINATOR_STATE_SUBMISSION_H
 #define WPK_COORDINATOR_STATE_SUBMISSION_H
 
-#include "common/buf.h"
 #include "coordinator/state/model.h"
 #include "ir/canonical/canonical.h"
 

@@ -7,7 +7,6 @@
 #include "ir/derive/rewrite.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* ---- a copy behind a reduction */
 

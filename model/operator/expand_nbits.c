@@ -4,8 +4,6 @@
  *   source  ONNX Runtime docs/ContribOperators.md */
 #include "model/operator/expand_quantize.h"
 
-#include "model/operator/operator.h"
-
 #include <stdio.h>
 #include <string.h>
 

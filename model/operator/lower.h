@@ -3,7 +3,6 @@
 #ifndef WPK_MODEL_OPERATOR_LOWER_H
 #define WPK_MODEL_OPERATOR_LOWER_H
 
-#include "ir/data_index.h"
 #include "ir/program.h"
 #include "model/graph.h"
 #include "model/operator/operator.h"

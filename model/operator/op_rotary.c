@@ -5,7 +5,6 @@
 #include "model/operator/operator_forms.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { DATA, COSINES, SINES, POSITIONS };
 

@@ -5,7 +5,6 @@
 
 #include "common/err.h"
 #include "model/region/region.h"
-#include "schema/model_plan.h"
 
 #include <stdint.h>
 

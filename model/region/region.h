@@ -9,7 +9,6 @@
 
 #include "ir/canonical/canonical.h"
 #include "model/graph.h"
-#include "model/operator/lower.h"
 #include "model/operator/view.h"
 #include "model/rewrite/rewrite.h"
 

@@ -3,7 +3,6 @@
 #ifndef WPK_RUNTIME_MODEL_MODEL_H
 #define WPK_RUNTIME_MODEL_MODEL_H
 
-#include "runtime/wpk.h"
 #include "schema/device.h"
 #include "schema/model_plan.h"
 

@@ -2,7 +2,6 @@
 #include "runtime/vendor/gpu_vendor.h"
 
 #include <pthread.h>
-#include <string.h>
 
 static const char *const names[] = {WPK_CUBLASLT_NAME, WPK_CUDNN_NAME};
 

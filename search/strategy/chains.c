@@ -16,7 +16,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define CHAINS_MAX 16
 #define FIRST 16 /* constructed and drawn asks, from which the spread is taken */

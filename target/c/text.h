@@ -7,7 +7,6 @@
 #ifndef WPK_TARGET_C_TEXT_H
 #define WPK_TARGET_C_TEXT_H
 
-#include "ir/program.h"
 #include "target/c/form.h"
 #include "target/c/math.h"
 

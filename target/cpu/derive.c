@@ -3,7 +3,6 @@
  * groups and genes. */
 #include "ir/derive/derive.h"
 #include "ir/data_index.h"
-#include "ir/derive/rewrite.h"
 #include "search/variant.h"
 #include "target/cpu/rules.h"
 

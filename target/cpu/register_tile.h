@@ -5,7 +5,6 @@
 #define WPK_TARGET_CPU_REGISTER_TILE_H
 
 #include "search/gene_list.h"
-#include "search/genes.h"
 #include "search/plan.h"
 
 #define WPK_REGISTER_TILES_MAX 512

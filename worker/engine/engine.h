@@ -18,7 +18,6 @@
 #ifndef WPK_WORKER_ENGINE_ENGINE_H
 #define WPK_WORKER_ENGINE_ENGINE_H
 
-#include "ir/program.h"
 #include "schema/accuracy.h"
 #include "schema/device.h"
 #include "schema/record.h"

@@ -8,7 +8,6 @@
 #define WPK_WORKER_RUNNER_RUNNER_H
 
 #include "worker/engine_message.h"
-#include "worker/verify/answers.h"
 
 /* Input sets whose answers are kept, one of each kind. All candidates of an op that are not raced
  * out face all of them, so that their errors compare. */

@@ -3,7 +3,6 @@
 #include "target/gpu/space/template.h"
 
 #include "target/gpu/space/moves.h"
-#include "target/gpu/space/transforms.h"
 
 #include <string.h>
 
