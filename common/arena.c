@@ -119,6 +119,18 @@ void *wpk_arena_alloc(struct wpk_arena *arena, size_t count, size_t size)
     return memset(result, 0, wanted);
 }
 
+void *wpk_arena_demand(struct wpk_arena *arena, size_t count, size_t size)
+{
+    void *result = wpk_arena_alloc(arena, count, size);
+    if (result == NULL) {
+        size_t limit = arena->size_max;
+        arena->size_max = SIZE_MAX;
+        result = WPK_DEMAND(wpk_arena_alloc(arena, count, size));
+        arena->size_max = limit;
+    }
+    return result;
+}
+
 char *wpk_arena_copy_bytes(struct wpk_arena *arena, const char *data, size_t size)
 {
     WPK_ASSERT(data != NULL || size == 0);

@@ -31,11 +31,17 @@ void wpk_arena_reset(struct wpk_arena *arena);
  * the limit (the caller returns WPK_ENOMEM). A count or size of 0 gives a valid pointer. */
 WPK_MUST_CHECK void *wpk_arena_alloc(struct wpk_arena *arena, size_t count, size_t size);
 
+/* The same of small things, never NULL: without memory the program aborts, and past the limit only
+ * `is_full` is set, which the owner checks where it grows. */
+void *wpk_arena_demand(struct wpk_arena *arena, size_t count, size_t size);
+
 /* Copy `text`, or `size` bytes of `data` with a NUL added; NULL where wpk_arena_alloc() fails. */
 WPK_MUST_CHECK char *wpk_arena_copy_text(struct wpk_arena *arena, const char *text);
 WPK_MUST_CHECK char *wpk_arena_copy_bytes(struct wpk_arena *arena, const char *data, size_t size);
 
 /* Allocate typed objects: struct node *n = WPK_ARENA_NEW(arena, struct node, 1); */
 #define WPK_ARENA_NEW(arena, type, count) ((type *)wpk_arena_alloc((arena), (count), sizeof(type)))
+#define WPK_ARENA_DEMAND(arena, type, count)                                                       \
+    ((type *)wpk_arena_demand((arena), (count), sizeof(type)))
 
 #endif

@@ -83,6 +83,24 @@ static void test_limit_and_overflow_give_null(void **state)
     wpk_arena_fini(&arena);
 }
 
+static void test_demands_pass_the_limit(void **state)
+{
+    (void)state;
+    struct wpk_arena arena;
+
+    wpk_arena_init(&arena, 100000);
+    char *small = WPK_ARENA_DEMAND(&arena, char, 1000);
+    assert_non_null(small);
+    assert_false(arena.is_full);
+    char *large = WPK_ARENA_DEMAND(&arena, char, 200000);
+    assert_non_null(large);
+    memset(large, 1, 200000);
+    assert_true(arena.is_full);
+    assert_int_equal(arena.size_max, 100000);
+    assert_null(wpk_arena_alloc(&arena, 1, 100000)); /* the limit holds for others */
+    wpk_arena_fini(&arena);
+}
+
 static void test_copies_end_in_nul(void **state)
 {
     (void)state;
@@ -118,6 +136,7 @@ int main(void)
         cmocka_unit_test(test_allocations_are_aligned_and_apart),
         cmocka_unit_test(test_reset_reuses_blocks_and_zeroes),
         cmocka_unit_test(test_limit_and_overflow_give_null),
+        cmocka_unit_test(test_demands_pass_the_limit),
         cmocka_unit_test(test_copies_end_in_nul),
 #ifdef __SANITIZE_ADDRESS__
         cmocka_unit_test(test_asan_knows_what_is_live),

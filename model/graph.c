@@ -34,8 +34,12 @@ void wpk_graph_fini(struct wpk_graph *graph)
 
 /* ---- growing */
 
-static wpk_err grow(void **array, int *capacity, int count, size_t size, int max)
+static wpk_err grow(const struct wpk_graph *graph, void **array, int *capacity, int count,
+                    size_t size, int max)
 {
+    if (graph->arena.is_full) {
+        return WPK_ENOMEM;
+    }
     if (count < *capacity) {
         return WPK_OK;
     }
@@ -43,11 +47,7 @@ static wpk_err grow(void **array, int *capacity, int count, size_t size, int max
         return WPK_ENOSPC;
     }
     int wanted = *capacity == 0 ? CAPACITY_FIRST : *capacity * 2;
-    void *grown = realloc(*array, (size_t)wanted * size);
-    if (grown == NULL) {
-        return WPK_ENOMEM;
-    }
-    *array = grown;
+    *array = WPK_DEMAND(realloc(*array, (size_t)wanted * size));
     *capacity = wanted;
     return WPK_OK;
 }
@@ -74,35 +74,30 @@ static void insert(struct wpk_graph *graph, int value)
     graph->slots[slot] = value + 1;
 }
 
-static wpk_err grow_slots(struct wpk_graph *graph)
+static void grow_slots(struct wpk_graph *graph)
 {
     if (graph->value_count * 2 < graph->slot_count) {
-        return WPK_OK;
+        return;
     }
     int count = graph->slot_count == 0 ? 4 * CAPACITY_FIRST : graph->slot_count * 2;
-    int *slots = calloc((size_t)count, sizeof(int));
-    if (slots == NULL) {
-        return WPK_ENOMEM;
-    }
     free(graph->slots);
-    graph->slots = slots;
+    graph->slots = WPK_DEMAND(calloc((size_t)count, sizeof(int)));
     graph->slot_count = count;
     for (int i = 0; i < graph->value_count; i++) {
         if (graph->values[i].name[0] != '\0') {
             insert(graph, i);
         }
     }
-    return WPK_OK;
 }
 
 wpk_err wpk_graph_add_value(struct wpk_graph *graph, const char *name, int *out)
 {
-    wpk_err err = grow((void **)&graph->values, &graph->value_capacity, graph->value_count,
+    wpk_err err = grow(graph, (void **)&graph->values, &graph->value_capacity, graph->value_count,
                        sizeof(*graph->values), WPK_GRAPH_VALUES_MAX);
-    err = err == WPK_OK ? grow_slots(graph) : err;
     if (err != WPK_OK) {
         return err;
     }
+    grow_slots(graph);
     *out = graph->value_count++;
     graph->values[*out] = (struct wpk_graph_value){.name = name, .writer = -1};
     if (name[0] != '\0') {
@@ -116,9 +111,8 @@ static const char *format_text(struct wpk_graph *graph, const char *format, va_l
     struct wpk_buf text = {0};
 
     wpk_buf_vprintf(&text, format, args);
-    const char *copy = wpk_buf_status(&text) == WPK_OK
-                           ? wpk_arena_copy_text(&graph->arena, wpk_buf_text(&text))
-                           : NULL;
+    char *copy = WPK_ARENA_DEMAND(&graph->arena, char, text.size + 1);
+    memcpy(copy, wpk_buf_text(&text), text.size);
     wpk_buf_fini(&text);
     return copy;
 }
@@ -140,10 +134,7 @@ wpk_err wpk_graph_add_note(struct wpk_graph *graph, const char *node, const char
     va_start(args, why);
     const char *text = format_text(graph, why, args);
     va_end(args);
-    if (text == NULL) {
-        return WPK_ENOMEM;
-    }
-    wpk_err err = grow((void **)&graph->notes, &graph->note_capacity, graph->note_count,
+    wpk_err err = grow(graph, (void **)&graph->notes, &graph->note_capacity, graph->note_count,
                        sizeof(*graph->notes), WPK_GRAPH_NODES_MAX);
     if (err == WPK_OK) {
         graph->notes[graph->note_count++] = (struct wpk_graph_note){node, text};
@@ -153,7 +144,7 @@ wpk_err wpk_graph_add_note(struct wpk_graph *graph, const char *node, const char
 
 wpk_err wpk_graph_add_node(struct wpk_graph *graph, const struct wpk_graph_node *node)
 {
-    wpk_err err = grow((void **)&graph->nodes, &graph->node_capacity, graph->node_count,
+    wpk_err err = grow(graph, (void **)&graph->nodes, &graph->node_capacity, graph->node_count,
                        sizeof(*graph->nodes), WPK_GRAPH_NODES_MAX);
     if (err == WPK_OK) {
         graph->nodes[graph->node_count++] = *node;
@@ -265,16 +256,16 @@ bool wpk_graph_same_shape(const struct wpk_graph_value *a, const struct wpk_grap
 
 int *wpk_graph_count_uses(const struct wpk_graph *graph)
 {
-    int *uses = calloc((size_t)graph->value_count + 1, sizeof(*uses));
+    int *uses = WPK_DEMAND(calloc((size_t)graph->value_count + 1, sizeof(*uses)));
 
-    for (int n = 0; uses != NULL && n < graph->node_count; n++) {
+    for (int n = 0; n < graph->node_count; n++) {
         for (int i = 0; i < graph->nodes[n].input_count; i++) {
             if (graph->nodes[n].inputs[i] >= 0) {
                 uses[graph->nodes[n].inputs[i]]++;
             }
         }
     }
-    for (int i = 0; uses != NULL && i < graph->output_count; i++) {
+    for (int i = 0; i < graph->output_count; i++) {
         uses[graph->outputs[i]]++;
     }
     return uses;
@@ -282,10 +273,10 @@ int *wpk_graph_count_uses(const struct wpk_graph *graph)
 
 int64_t wpk_graph_constant_bytes(const struct wpk_graph *graph)
 {
-    bool *is_counted = calloc((size_t)graph->value_count + 1, sizeof(*is_counted));
+    bool *is_counted = WPK_DEMAND(calloc((size_t)graph->value_count + 1, sizeof(*is_counted)));
     int64_t bytes = 0;
 
-    for (int n = 0; is_counted != NULL && n < graph->node_count; n++) {
+    for (int n = 0; n < graph->node_count; n++) {
         const struct wpk_graph_node *node = &graph->nodes[n];
         bool is_constant = graph->values[node->outputs[0]].data != NULL;
         for (int i = 0; i < node->input_count && !is_constant; i++) {

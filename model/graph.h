@@ -168,7 +168,7 @@ WPK_MUST_CHECK wpk_err wpk_graph_add_node(struct wpk_graph *graph,
  *   owns    caller frees the array; NULL: there were none */
 struct wpk_graph_node *wpk_graph_take_nodes(struct wpk_graph *graph, int *count);
 
-/* A text in the graph's arena, in the manner of printf; NULL: no memory. */
+/* A text in the graph's arena, in the manner of printf. */
 const char *wpk_graph_format(struct wpk_graph *graph, const char *format, ...) WPK_PRINTF(2, 3);
 
 /* Append a note.   shape  node: in the graph's arena, or static
@@ -196,7 +196,7 @@ bool wpk_graph_same_attributes(const struct wpk_graph_node *a, const struct wpk_
 bool wpk_graph_same_shape(const struct wpk_graph_value *a, const struct wpk_graph_value *b);
 
 /* How often each value is read by a node, or is an output of the model.
- *   owns    caller frees the array [value_count]; NULL: no memory */
+ *   owns    caller frees the array [value_count] */
 int *wpk_graph_count_uses(const struct wpk_graph *graph);
 
 /* Bytes of the constants that nodes read which are no constants themselves. */

@@ -55,6 +55,22 @@ static void values_without_a_name_are_not_found(void **state)
     wpk_graph_fini(NULL);
 }
 
+static void a_full_graph_does_not_grow(void **state)
+{
+    (void)state;
+    struct wpk_graph graph = {.arena.size_max = 20000};
+    struct wpk_graph_node node = {.name = ""};
+    int value = -1;
+    assert_int_equal(add(&graph, "a"), 0);
+    const char *text = wpk_graph_format(&graph, "%030000d", 7); /* more than there is room for */
+    assert_int_equal(strlen(text), 30000);
+    assert_int_equal(wpk_graph_add_value(&graph, "b", &value), WPK_ENOMEM);
+    assert_int_equal(wpk_graph_add_node(&graph, &node), WPK_ENOMEM);
+    assert_int_equal(wpk_graph_add_note(&graph, "", "n"), WPK_ENOMEM);
+    assert_int_equal(graph.value_count, 1);
+    wpk_graph_fini(&graph);
+}
+
 /* Names whose hashes begin a probe at one slot: each is found behind the others. */
 static void names_that_collide_are_told_apart(void **state)
 {
@@ -402,6 +418,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_found_among_many),
         cmocka_unit_test(values_without_a_name_are_not_found),
+        cmocka_unit_test(a_full_graph_does_not_grow),
         cmocka_unit_test(names_that_collide_are_told_apart),
         cmocka_unit_test(a_graph_has_at_most_65536_nodes),
         cmocka_unit_test(notes_are_kept_in_their_order),

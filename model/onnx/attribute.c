@@ -49,18 +49,14 @@ static int count_numbers(struct wpk_protobuf message, uint32_t number)
     return count;
 }
 
-static wpk_err read_ints(const struct wpk_onnx_reader *reader, struct wpk_protobuf message,
-                         struct wpk_graph_attribute *out)
+static void read_ints(const struct wpk_onnx_reader *reader, struct wpk_protobuf message,
+                      struct wpk_graph_attribute *out)
 {
-    int64_t *ints;
     struct wpk_protobuf_field field;
     uint64_t value;
 
     out->count = count_numbers(message, ATTRIBUTE_INTS);
-    ints = WPK_ARENA_NEW(&reader->graph->arena, int64_t, (size_t)out->count);
-    if (ints == NULL) {
-        return WPK_ENOMEM;
-    }
+    int64_t *ints = WPK_ARENA_DEMAND(&reader->graph->arena, int64_t, (size_t)out->count);
     out->integers = ints;
     while (wpk_protobuf_next(&message, &field)) {
         if (field.number == ATTRIBUTE_INTS && field.wire == WPK_PROTOBUF_VARINT) {
@@ -71,20 +67,15 @@ static wpk_err read_ints(const struct wpk_onnx_reader *reader, struct wpk_protob
             }
         }
     }
-    return WPK_OK;
 }
 
-static wpk_err read_floats(const struct wpk_onnx_reader *reader, struct wpk_protobuf message,
-                           struct wpk_graph_attribute *out)
+static void read_floats(const struct wpk_onnx_reader *reader, struct wpk_protobuf message,
+                        struct wpk_graph_attribute *out)
 {
-    float *reals;
     struct wpk_protobuf_field field;
 
     out->count = count_numbers(message, ATTRIBUTE_FLOATS);
-    reals = WPK_ARENA_NEW(&reader->graph->arena, float, (size_t)out->count);
-    if (reals == NULL) {
-        return WPK_ENOMEM;
-    }
+    float *reals = WPK_ARENA_DEMAND(&reader->graph->arena, float, (size_t)out->count);
     out->reals = reals;
     while (wpk_protobuf_next(&message, &field)) {
         size_t size = field.wire == WPK_PROTOBUF_BYTES ? wpk_protobuf_size(&field.bytes) : 0;
@@ -95,7 +86,6 @@ static wpk_err read_floats(const struct wpk_onnx_reader *reader, struct wpk_prot
             memcpy(reals++, &field.value, sizeof(float)); /* little-endian: the low half */
         }
     }
-    return WPK_OK;
 }
 
 static wpk_err read_attribute_field(struct wpk_onnx_reader *reader,
@@ -202,9 +192,11 @@ wpk_err wpk_onnx_attribute(struct wpk_onnx_reader *reader, struct wpk_protobuf m
     }
     switch (out->kind) {
     case WPK_ATTRIBUTE_INTS:
-        return read_ints(reader, whole, out);
+        read_ints(reader, whole, out);
+        return WPK_OK;
     case WPK_ATTRIBUTE_FLOATS:
-        return read_floats(reader, whole, out);
+        read_floats(reader, whole, out);
+        return WPK_OK;
     case WPK_ATTRIBUTE_TEXT:
         return read_text(reader, whole, out);
     default:

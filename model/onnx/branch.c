@@ -84,16 +84,14 @@ static wpk_err read_branch(struct wpk_onnx_reader *reader, const struct wpk_grap
                            const struct wpk_onnx_parts *parts, int *out)
 {
     const char *name = wanted ? "then_branch" : "else_branch";
-    struct wpk_graph_guard *guard = WPK_ARENA_NEW(&reader->graph->arena, struct wpk_graph_guard, 1);
+    struct wpk_graph_guard *guard =
+        WPK_ARENA_DEMAND(&reader->graph->arena, struct wpk_graph_guard, 1);
     const struct wpk_graph_guard *outer_guard = reader->guard;
     struct wpk_onnx_scope scope = {.caller = node, .outer = reader->scope};
     struct wpk_protobuf graph = {0};
     char where[sizeof(reader->where)];
 
     scope.prefix = wpk_graph_format(reader->graph, "%s/%s", node->name, wanted ? "then" : "else");
-    if (guard == NULL || scope.prefix == NULL) {
-        return WPK_ENOMEM;
-    }
     *guard = (struct wpk_graph_guard){.condition = node->inputs[CONDITION], .wanted = wanted};
     memcpy(where, reader->where, sizeof(where));
     wpk_err err = find_branch(reader, message, name, &graph);
@@ -115,12 +113,9 @@ static wpk_err read_branch(struct wpk_onnx_reader *reader, const struct wpk_grap
 static wpk_err add_choice(struct wpk_onnx_reader *reader, const struct wpk_graph_node *node,
                           int index, int then_value, int else_value)
 {
-    int *inputs = WPK_ARENA_NEW(&reader->graph->arena, int, INPUTS);
+    int *inputs = WPK_ARENA_DEMAND(&reader->graph->arena, int, INPUTS);
     struct wpk_graph_node choice = *node;
 
-    if (inputs == NULL) {
-        return WPK_ENOMEM;
-    }
     inputs[CONDITION] = node->inputs[CONDITION];
     inputs[THEN] = then_value;
     inputs[ELSE] = else_value;
@@ -138,8 +133,8 @@ static wpk_err add_choice(struct wpk_onnx_reader *reader, const struct wpk_graph
 wpk_err wpk_onnx_branch_read(struct wpk_onnx_reader *reader, const struct wpk_graph_node *node,
                              struct wpk_protobuf message, const struct wpk_onnx_parts *parts)
 {
-    int *values = WPK_ARENA_NEW(&reader->graph->arena, int, 2 * (size_t)node->output_count + 1);
-    wpk_err err = values != NULL ? wpk_onnx_count_call(reader) : WPK_ENOMEM;
+    int *values = WPK_ARENA_DEMAND(&reader->graph->arena, int, 2 * (size_t)node->output_count + 1);
+    wpk_err err = wpk_onnx_count_call(reader);
 
     if (err == WPK_OK && (node->input_count != 1 || node->inputs[CONDITION] < 0)) {
         err = wpk_onnx_fail(reader, WPK_EPARSE, "it has no condition");
@@ -181,11 +176,10 @@ static wpk_err add_inputs(struct wpk_onnx_reader *reader, struct wpk_protobuf gr
                 err = wpk_onnx_text(reader, &field, &name);
             }
         }
-        name = err == WPK_OK ? wpk_onnx_scoped_name(reader, name) : NULL;
-        if (err == WPK_OK && name != NULL && wpk_graph_find(reader->graph, name) >= 0) {
+        name = wpk_onnx_scoped_name(reader, name);
+        if (err == WPK_OK && wpk_graph_find(reader->graph, name) >= 0) {
             return wpk_onnx_fail(reader, WPK_EPARSE, "an input's name is given twice");
         }
-        err = err == WPK_OK && name == NULL ? WPK_ENOMEM : err;
         err = err == WPK_OK ? wpk_graph_add_value(reader->graph, name, out++) : err;
     }
     return err;
@@ -197,10 +191,7 @@ static wpk_err take_body(struct wpk_graph *graph, int first, struct wpk_graph_bo
     struct wpk_graph own = *graph; /* with those nodes alone */
     size_t count = (size_t)(graph->node_count - first);
 
-    own.nodes = calloc(count + 1, sizeof(*own.nodes));
-    if (own.nodes == NULL) {
-        return WPK_ENOMEM;
-    }
+    own.nodes = WPK_DEMAND(calloc(count + 1, sizeof(*own.nodes)));
     memcpy(own.nodes, graph->nodes + first, count * sizeof(*own.nodes));
     own.node_count = (int)count;
     own.node_capacity = (int)count + 1;
@@ -208,8 +199,7 @@ static wpk_err take_body(struct wpk_graph *graph, int first, struct wpk_graph_bo
     graph->arena = own.arena;
     graph->node_count = first;
     struct wpk_graph_node *nodes =
-        WPK_ARENA_NEW(&graph->arena, struct wpk_graph_node, (size_t)own.node_count + 1);
-    err = err == WPK_OK && nodes == NULL ? WPK_ENOMEM : err;
+        WPK_ARENA_DEMAND(&graph->arena, struct wpk_graph_node, (size_t)own.node_count + 1);
     for (int n = 0; err == WPK_OK && n < own.node_count; n++) {
         nodes[n] = own.nodes[n];
         for (int i = 0; i < nodes[n].output_count; i++) {
@@ -232,20 +222,17 @@ wpk_err wpk_onnx_body_read(struct wpk_onnx_reader *reader, const struct wpk_grap
     struct wpk_onnx_scope scope = {.caller = node, .outer = reader->scope};
     const struct wpk_graph_guard *guard = reader->guard;
     struct wpk_protobuf graph = {0};
-    struct wpk_graph_body *body = WPK_ARENA_NEW(arena, struct wpk_graph_body, 1);
+    struct wpk_graph_body *body = WPK_ARENA_DEMAND(arena, struct wpk_graph_body, 1);
     int first = reader->graph->node_count;
 
     scope.prefix = wpk_graph_format(reader->graph, "%s/body", node->name);
-    wpk_err err = body != NULL && scope.prefix != NULL ? wpk_onnx_count_call(reader) : WPK_ENOMEM;
+    wpk_err err = wpk_onnx_count_call(reader);
     err = err == WPK_OK ? find_branch(reader, message, "body", &graph) : err;
     if (err != WPK_OK) {
         return err;
     }
     int inputs = wpk_onnx_count(graph, GRAPH_INPUT), outputs = wpk_onnx_count(graph, GRAPH_OUTPUT);
-    int *values = WPK_ARENA_NEW(arena, int, (size_t)inputs + (size_t)outputs + 1);
-    if (values == NULL) {
-        return WPK_ENOMEM;
-    }
+    int *values = WPK_ARENA_DEMAND(arena, int, (size_t)inputs + (size_t)outputs + 1);
     *body = (struct wpk_graph_body){.inputs = values,
                                     .input_count = inputs,
                                     .outputs = values + inputs,

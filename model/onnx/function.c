@@ -36,9 +36,9 @@ wpk_err wpk_onnx_functions_read(struct wpk_onnx_reader *reader, struct wpk_proto
 {
     int count = wpk_onnx_count(model, MODEL_FUNCTION);
     struct wpk_onnx_function *functions =
-        WPK_ARENA_NEW(&reader->graph->arena, struct wpk_onnx_function, (size_t)count);
+        WPK_ARENA_DEMAND(&reader->graph->arena, struct wpk_onnx_function, (size_t)count);
     struct wpk_protobuf_field field;
-    wpk_err err = count > 0 && functions == NULL ? WPK_ENOMEM : WPK_OK;
+    wpk_err err = WPK_OK;
 
     while (err == WPK_OK && wpk_protobuf_next(&model, &field)) {
         if (field.number == MODEL_FUNCTION && field.wire == WPK_PROTOBUF_BYTES) {
@@ -76,11 +76,8 @@ static wpk_err open_scope(struct wpk_onnx_reader *reader, struct wpk_onnx_scope 
     int output = 0;
     wpk_err err = WPK_OK;
 
-    scope->formals = WPK_ARENA_NEW(arena, struct wpk_onnx_formal, (size_t)formals + 1);
-    scope->defaults = WPK_ARENA_NEW(arena, struct wpk_graph_attribute, (size_t)defaults + 1);
-    if (scope->formals == NULL || scope->defaults == NULL) {
-        return WPK_ENOMEM;
-    }
+    scope->formals = WPK_ARENA_DEMAND(arena, struct wpk_onnx_formal, (size_t)formals + 1);
+    scope->defaults = WPK_ARENA_DEMAND(arena, struct wpk_graph_attribute, (size_t)defaults + 1);
     while (err == WPK_OK && wpk_protobuf_next(&message, &field)) {
         if (field.number == FUNCTION_INPUT || field.number == FUNCTION_OUTPUT) {
             struct wpk_onnx_formal *formal = &scope->formals[scope->formal_count++];
@@ -114,7 +111,7 @@ wpk_onnx_function_call(struct wpk_onnx_reader *reader, const struct wpk_onnx_fun
     wpk_err err = wpk_onnx_count_call(reader);
     if (err == WPK_OK) {
         scope.prefix = wpk_onnx_scoped_name(reader, caller->name);
-        err = scope.prefix != NULL ? open_scope(reader, &scope) : WPK_ENOMEM;
+        err = open_scope(reader, &scope);
     }
     reader->scope = &scope;
     while (err == WPK_OK && wpk_protobuf_next(&message, &field)) {

@@ -111,16 +111,10 @@ static wpk_err read_value_info(struct wpk_onnx_reader *reader, struct wpk_protob
     return err == WPK_OK ? wpk_onnx_end(reader, &type) : err;
 }
 
-static wpk_err append(int **list, int *count, int value)
+static void append(int **list, int *count, int value)
 {
-    int *grown = realloc(*list, (size_t)(*count + 1) * sizeof(int));
-
-    if (grown == NULL) {
-        return WPK_ENOMEM;
-    }
-    *list = grown;
-    grown[(*count)++] = value;
-    return WPK_OK;
+    *list = WPK_DEMAND(realloc(*list, (size_t)(*count + 1) * sizeof(int)));
+    (*list)[(*count)++] = value;
 }
 
 static wpk_err read_input(struct wpk_onnx_reader *reader, struct wpk_protobuf message)
@@ -145,7 +139,7 @@ static wpk_err read_input(struct wpk_onnx_reader *reader, struct wpk_protobuf me
         info.is_input = true;
         info.is_typed = wpk_graph_dtype(info.element_type, &info.dtype) == WPK_OK;
         graph->values[value] = info;
-        err = append(&graph->inputs, &graph->input_count, value);
+        append(&graph->inputs, &graph->input_count, value);
     }
     return err;
 }
@@ -166,7 +160,7 @@ static wpk_err read_output(struct wpk_onnx_reader *reader, struct wpk_protobuf m
     if (err == WPK_OK) {
         graph->values[value].is_output = true;
         graph->values[value].element_type = info.element_type;
-        err = append(&graph->outputs, &graph->output_count, value);
+        append(&graph->outputs, &graph->output_count, value);
     }
     return err;
 }
@@ -213,9 +207,6 @@ static wpk_err read_node_output(struct wpk_onnx_reader *reader,
         return WPK_OK;
     }
     name = wpk_onnx_scoped_name(reader, name);
-    if (name == NULL) {
-        return WPK_ENOMEM;
-    }
     if (wpk_graph_find(reader->graph, name) >= 0) {
         return wpk_onnx_fail(reader, WPK_EPARSE, "its output %s is given twice", name);
     }
@@ -253,19 +244,15 @@ static wpk_err read_node_names(struct wpk_onnx_reader *reader, struct wpk_protob
     return err == WPK_OK ? wpk_onnx_end(reader, &message) : err;
 }
 
-static wpk_err constant_of_numbers(struct wpk_graph *graph, struct wpk_graph_value *value,
-                                   const struct wpk_graph_attribute *attribute)
+static void constant_of_numbers(struct wpk_graph *graph, struct wpk_graph_value *value,
+                                const struct wpk_graph_attribute *attribute)
 {
     bool is_real =
         attribute->kind == WPK_ATTRIBUTE_FLOAT || attribute->kind == WPK_ATTRIBUTE_FLOATS;
     bool is_list = attribute->kind == WPK_ATTRIBUTE_INTS || attribute->kind == WPK_ATTRIBUTE_FLOATS;
     size_t count = is_list ? (size_t)attribute->count : 1;
     size_t size = is_real ? sizeof(float) : sizeof(int64_t);
-    void *copy = wpk_arena_alloc(&graph->arena, count, size);
-
-    if (copy == NULL) {
-        return WPK_ENOMEM;
-    }
+    void *copy = wpk_arena_demand(&graph->arena, count, size);
     const void *from = is_list ? (is_real ? (const void *)attribute->reals : attribute->integers)
                                : (is_real ? (const void *)&attribute->real : &attribute->integer);
     if (count > 0) {
@@ -278,7 +265,6 @@ static wpk_err constant_of_numbers(struct wpk_graph *graph, struct wpk_graph_val
     value->extent[0] = (int64_t)count;
     value->data = copy;
     value->size = count * size;
-    return WPK_OK;
 }
 
 /* A node Constant is no node: its output is constant data. */
@@ -303,7 +289,8 @@ static wpk_err take_constant(struct wpk_onnx_reader *reader, const struct wpk_gr
     case WPK_ATTRIBUTE_FLOAT:
     case WPK_ATTRIBUTE_INTS:
     case WPK_ATTRIBUTE_FLOATS:
-        return constant_of_numbers(graph, value, attribute);
+        constant_of_numbers(graph, value, attribute);
+        return WPK_OK;
     default:
         return wpk_onnx_fail(reader, WPK_EUNSUPPORTED, "its attribute %s", attribute->name);
     }
@@ -327,13 +314,10 @@ static wpk_err read_node(struct wpk_onnx_reader *reader, struct wpk_protobuf mes
     if (err != WPK_OK) {
         return err;
     }
-    int *inputs = WPK_ARENA_NEW(arena, int, (size_t)wpk_onnx_count(message, NODE_INPUT));
-    int *outputs = WPK_ARENA_NEW(arena, int, (size_t)wpk_onnx_count(message, NODE_OUTPUT));
-    struct wpk_graph_attribute *attributes = WPK_ARENA_NEW(
+    int *inputs = WPK_ARENA_DEMAND(arena, int, (size_t)wpk_onnx_count(message, NODE_INPUT));
+    int *outputs = WPK_ARENA_DEMAND(arena, int, (size_t)wpk_onnx_count(message, NODE_OUTPUT));
+    struct wpk_graph_attribute *attributes = WPK_ARENA_DEMAND(
         arena, struct wpk_graph_attribute, (size_t)wpk_onnx_count(message, NODE_ATTRIBUTE));
-    if (inputs == NULL || outputs == NULL || attributes == NULL) {
-        return WPK_ENOMEM;
-    }
     node.inputs = inputs;
     node.outputs = outputs;
     node.attributes = attributes;
@@ -361,9 +345,6 @@ static wpk_err read_node(struct wpk_onnx_reader *reader, struct wpk_protobuf mes
         return wpk_onnx_function_call(reader, function, &node, read_node);
     }
     node.name = wpk_onnx_scoped_name(reader, node.name);
-    if (node.name == NULL) {
-        return WPK_ENOMEM;
-    }
     node.guard = reader->guard;
     const struct wpk_onnx_parts parts = {read_initializer, read_node};
     if (wpk_onnx_is_repeating(&node)) {

@@ -305,7 +305,6 @@ static wpk_err read_name(struct wpk_onnx_reader *reader, struct wpk_protobuf mes
     }
     if (err == WPK_OK) {
         value->name = wpk_onnx_scoped_name(reader, value->name);
-        err = value->name != NULL ? WPK_OK : WPK_ENOMEM;
     }
     if (err != WPK_OK) {
         return err;

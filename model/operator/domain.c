@@ -116,14 +116,11 @@ static wpk_err visit(struct finding *f, int n)
 wpk_err wpk_graph_domains(const struct wpk_graph *graph, struct wpk_domain *out)
 {
     struct finding f = {.graph = graph};
-    wpk_err err = WPK_ENOMEM;
+    wpk_err err = WPK_OK;
 
-    f.values = calloc((size_t)graph->value_count + 1, sizeof(*f.values));
-    f.depth = calloc((size_t)graph->value_count + 1, sizeof(*f.depth));
-    if (f.values != NULL && f.depth != NULL) {
-        find_depths(&f);
-        err = WPK_OK;
-    }
+    f.values = WPK_DEMAND(calloc((size_t)graph->value_count + 1, sizeof(*f.values)));
+    f.depth = WPK_DEMAND(calloc((size_t)graph->value_count + 1, sizeof(*f.depth)));
+    find_depths(&f);
     for (int n = graph->node_count - 1; err == WPK_OK && n >= 0; n--) {
         err = visit(&f, n);
     }

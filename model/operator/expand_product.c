@@ -24,12 +24,8 @@ static int left_out(const struct wpk_expansion *e, int input)
 /* A constant number of i32. */
 static int integer(struct wpk_expansion *e, int32_t number)
 {
-    int32_t *data = WPK_ARENA_NEW(&e->graph->arena, int32_t, 1);
+    int32_t *data = WPK_ARENA_DEMAND(&e->graph->arena, int32_t, 1);
 
-    if (data == NULL) {
-        e->to.err = e->to.err == WPK_OK ? WPK_ENOMEM : e->to.err;
-        return 0;
-    }
     *data = number;
     return wpk_compose_constant(&e->to, WPK_I32, 0, NULL, data);
 }

@@ -103,14 +103,10 @@ int wpk_quantize_shift_zero(struct wpk_expansion *e, int zero, int by)
 {
     const struct wpk_graph_value like =
         zero >= 0 ? e->graph->values[zero] : (struct wpk_graph_value){.rank = 0};
-    uint8_t *data = WPK_ARENA_NEW(&e->graph->arena, uint8_t, 1);
+    uint8_t *data = WPK_ARENA_DEMAND(&e->graph->arena, uint8_t, 1);
 
     if (zero >= 0 && (like.data == NULL || wpk_graph_elements(&like) != 1)) {
         return -1;
-    }
-    if (data == NULL) {
-        e->to.err = WPK_ENOMEM;
-        return 0;
     }
     *data = (uint8_t)(by + (zero >= 0 ? (int)wpk_graph_element(&like, 0) : 0));
     return wpk_compose_constant(&e->to, WPK_U8, 0, NULL, data);

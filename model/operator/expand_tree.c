@@ -47,10 +47,10 @@ static wpk_err open_forest(struct forest *f, int capacity, int64_t targets)
     }
     f->capacity = capacity;
     f->targets = targets;
-    f->nodes = calloc((size_t)capacity, sizeof(*f->nodes));
-    f->weights = calloc((size_t)capacity * (size_t)targets, sizeof(*f->weights));
-    f->has_weight = calloc((size_t)targets, sizeof(*f->has_weight));
-    return f->nodes != NULL && f->weights != NULL && f->has_weight != NULL ? WPK_OK : WPK_ENOMEM;
+    f->nodes = WPK_DEMAND(calloc((size_t)capacity, sizeof(*f->nodes)));
+    f->weights = WPK_DEMAND(calloc((size_t)capacity * (size_t)targets, sizeof(*f->weights)));
+    f->has_weight = WPK_DEMAND(calloc((size_t)targets, sizeof(*f->has_weight)));
+    return WPK_OK;
 }
 
 static bool add_weight(struct forest *f, int64_t node, int64_t target, double weight)
@@ -67,11 +67,11 @@ static bool add_weight(struct forest *f, int64_t node, int64_t target, double we
 /* How many levels the deepest tree has.   returns  false: too many, or a cycle */
 static bool find_levels(struct forest *f)
 {
-    bool *now = calloc((size_t)f->count, sizeof(bool));
-    bool *next = calloc((size_t)f->count, sizeof(bool));
-    bool any = now != NULL && next != NULL;
+    bool *now = WPK_DEMAND(calloc((size_t)f->count, sizeof(bool)));
+    bool *next = WPK_DEMAND(calloc((size_t)f->count, sizeof(bool)));
+    bool any = true;
 
-    for (int t = 0; any && t < f->tree_count; t++) {
+    for (int t = 0; t < f->tree_count; t++) {
         now[f->roots[t]] = true;
     }
     for (f->levels = 0; any && f->levels <= LEVELS_MAX; f->levels += any) {
@@ -88,10 +88,9 @@ static bool find_levels(struct forest *f)
         now = next;
         next = swap;
     }
-    bool fits = now != NULL && next != NULL && !any;
     free(now);
     free(next);
-    return fits;
+    return !any;
 }
 
 /* ---- attributes */
@@ -185,10 +184,7 @@ static wpk_err read_pairs(struct wpk_expansion *e, struct forest *f)
         return malformed(e, "their lists differ in length");
     }
     f->count = count;
-    f->roots = WPK_ARENA_NEW(&e->graph->arena, int64_t, (size_t)count);
-    if (f->roots == NULL) {
-        return WPK_ENOMEM;
-    }
+    f->roots = WPK_ARENA_DEMAND(&e->graph->arena, int64_t, (size_t)count);
     for (int n = 0; n < count; n++) {
         struct tree_node *node = &f->nodes[n];
         enum mode mode = read_mode(&modes);

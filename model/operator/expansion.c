@@ -39,15 +39,15 @@ wpk_err wpk_expansion_number(const struct wpk_expansion *e, int index, int64_t o
 int wpk_expansion_equation(struct wpk_expansion *e, const int *inputs, int count,
                            enum wpk_dtype dtype, int rank, const int64_t *extent, int output)
 {
-    const char *text = wpk_arena_copy_text(&e->graph->arena, wpk_buf_text(&e->text));
     const struct wpk_graph_attribute attributes[] = {
         wpk_compose_integer("dtype", wpk_graph_element_of(dtype)),
         wpk_compose_integers(&e->to, "shape", extent, rank),
         wpk_compose_integer("axis", e->axis),
-        {.name = "text", .kind = WPK_ATTRIBUTE_TEXT, .text = text}};
+        {.name = "text",
+         .kind = WPK_ATTRIBUTE_TEXT,
+         .text = wpk_graph_format(e->graph, "%s", wpk_buf_text(&e->text))}};
 
-    wpk_err err = text == NULL ? WPK_ENOMEM : wpk_buf_status(&e->text);
-    e->to.err = e->to.err == WPK_OK ? err : e->to.err;
+    e->to.err = e->to.err == WPK_OK ? wpk_buf_status(&e->text) : e->to.err;
     wpk_buf_reset(&e->text);
     return wpk_expansion_node(e, WPK_EQUATION_DOMAIN, e->node->op, inputs, count, attributes, 4,
                               output);
@@ -124,18 +124,9 @@ int wpk_expansion_output(const struct wpk_expansion *e, int index)
 
 /* ---- nodes */
 
-static void *check(struct wpk_compose *c, void *memory)
-{
-    c->err = memory == NULL && c->err == WPK_OK ? WPK_ENOMEM : c->err;
-    return memory;
-}
-
 const char *wpk_compose_name(struct wpk_compose *c, const char *part)
 {
-    const char *name = wpk_graph_format(c->graph, "%.120s.%s", c->name, part);
-
-    c->err = name == NULL && c->err == WPK_OK ? WPK_ENOMEM : c->err;
-    return name != NULL ? name : "";
+    return wpk_graph_format(c->graph, "%.120s.%s", c->name, part);
 }
 
 /* ---- attributes */
@@ -153,16 +144,14 @@ struct wpk_graph_attribute wpk_compose_real(const char *name, float value)
 struct wpk_graph_attribute wpk_compose_integers(struct wpk_compose *c, const char *name,
                                                 const int64_t *values, int count)
 {
-    int64_t *copy = check(c, WPK_ARENA_NEW(&c->graph->arena, int64_t, WPK_RANK_MAX));
+    int64_t *copy = WPK_ARENA_DEMAND(&c->graph->arena, int64_t, WPK_RANK_MAX);
 
     WPK_ASSERT(count <= WPK_RANK_MAX);
-    if (copy != NULL && count > 0) {
+    if (count > 0) {
         memcpy(copy, values, (size_t)count * sizeof(*copy));
     }
-    return (struct wpk_graph_attribute){.name = name,
-                                        .kind = WPK_ATTRIBUTE_INTS,
-                                        .integers = copy,
-                                        .count = copy != NULL ? count : 0};
+    return (struct wpk_graph_attribute){
+        .name = name, .kind = WPK_ATTRIBUTE_INTS, .integers = copy, .count = count};
 }
 
 /* ---- nodes */
@@ -173,9 +162,9 @@ int wpk_compose_operator(struct wpk_compose *c, const char *domain, const char *
                          int output)
 {
     struct wpk_arena *arena = &c->graph->arena;
-    int *ends = check(c, WPK_ARENA_NEW(arena, int, (size_t)count + 1));
+    int *ends = WPK_ARENA_DEMAND(arena, int, (size_t)count + 1);
     struct wpk_graph_attribute *copies =
-        check(c, WPK_ARENA_NEW(arena, struct wpk_graph_attribute, (size_t)attribute_count + 1));
+        WPK_ARENA_DEMAND(arena, struct wpk_graph_attribute, (size_t)attribute_count + 1);
 
     if (c->err == WPK_OK && output < 0) {
         c->err = wpk_graph_add_value(c->graph, "", &output);
@@ -249,11 +238,8 @@ int wpk_compose_constant(struct wpk_compose *c, enum wpk_dtype dtype, int rank,
 int wpk_compose_number(struct wpk_compose *c, float value)
 {
     static const int64_t none[1] = {1};
-    float *copy = check(c, WPK_ARENA_NEW(&c->graph->arena, float, 1));
+    float *copy = WPK_ARENA_DEMAND(&c->graph->arena, float, 1);
 
-    if (copy == NULL) {
-        return 0;
-    }
     *copy = value;
     return wpk_compose_constant(c, WPK_F32, 0, none, copy);
 }

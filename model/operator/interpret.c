@@ -285,20 +285,15 @@ static wpk_err run_model(struct run run, const double *const *inputs, double *co
     const struct wpk_graph *graph = run.graph;
     wpk_err err = WPK_OK;
 
-    run.values = calloc((size_t)graph->value_count + 1, sizeof(*run.values));
-    run.last = calloc((size_t)graph->value_count + 1, sizeof(*run.last));
-    if (run.values == NULL || run.last == NULL) {
-        err = WPK_ENOMEM;
-    }
-    for (int i = 0; err == WPK_OK && i < graph->value_count; i++) {
+    run.values = WPK_DEMAND(calloc((size_t)graph->value_count + 1, sizeof(*run.values)));
+    run.last = WPK_DEMAND(calloc((size_t)graph->value_count + 1, sizeof(*run.last)));
+    for (int i = 0; i < graph->value_count; i++) {
         run.last[i] = -1;
     }
-    for (int i = 0; err == WPK_OK && i < graph->input_count; i++) {
+    for (int i = 0; i < graph->input_count; i++) {
         run.values[graph->inputs[i]] = (double *)inputs[i]; /* read alone: it has no writer */
     }
-    if (err == WPK_OK) {
-        find_last(&run);
-    }
+    find_last(&run);
     for (int n = 0; err == WPK_OK && n < graph->node_count; n++) {
         if (graph->nodes[n].loop > 0) {
             int last = wpk_graph_loop_end(graph, n);
@@ -312,7 +307,7 @@ static wpk_err run_model(struct run run, const double *const *inputs, double *co
         }
     }
     err = err == WPK_OK ? take_outputs(&run, outputs) : err;
-    for (int i = 0; run.values != NULL && i < graph->value_count; i++) {
+    for (int i = 0; i < graph->value_count; i++) {
         if (graph->values[i].writer >= 0) {
             free(run.values[i]);
         }

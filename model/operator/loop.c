@@ -80,16 +80,13 @@ static bool find_span(const struct wpk_graph *graph, int loop, int *first, int *
 
 /* Other nodes of the span go before it: those that depend on the loop read its Results, which stand
  * behind its last Store. */
-static wpk_err gather(struct wpk_graph *graph, int first, int end)
+static void gather(struct wpk_graph *graph, int first, int end)
 {
-    struct wpk_graph_node *own = calloc((size_t)(end - first), sizeof(*own));
+    struct wpk_graph_node *own = WPK_DEMAND(calloc((size_t)(end - first), sizeof(*own)));
     int loop = graph->nodes[first].loop;
     int own_count = 0;
     int at = first;
 
-    if (own == NULL) {
-        return WPK_ENOMEM;
-    }
     for (int n = first; n < end; n++) {
         if (graph->nodes[n].loop == loop) {
             own[own_count++] = graph->nodes[n];
@@ -102,19 +99,17 @@ static wpk_err gather(struct wpk_graph *graph, int first, int end)
         graph->values[graph->nodes[n].outputs[0]].writer = n;
     }
     free(own);
-    return WPK_OK;
 }
 
 wpk_err wpk_graph_gather_loops(struct wpk_graph *graph)
 {
     int first = 0;
     int end = 0;
-    wpk_err err = WPK_OK;
 
-    for (int loop = 1; err == WPK_OK && loop <= graph->loop_count; loop++) {
+    for (int loop = 1; loop <= graph->loop_count; loop++) {
         if (find_span(graph, loop, &first, &end) && wpk_graph_loop_end(graph, first) + 1 < end) {
-            err = gather(graph, first, end);
+            gather(graph, first, end);
         }
     }
-    return err;
+    return WPK_OK;
 }

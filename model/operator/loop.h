@@ -40,7 +40,7 @@ int wpk_graph_loop_store(const struct wpk_graph *graph, int start);
 /* The last node of the loop whose first one is `first`; their nodes are all of those between. */
 int wpk_graph_loop_end(const struct wpk_graph *graph, int first);
 
-/* Put the nodes of each loop side by side.   errors  WPK_ENOMEM */
+/* Put the nodes of each loop side by side: it cannot fail. */
 WPK_MUST_CHECK wpk_err wpk_graph_gather_loops(struct wpk_graph *graph);
 
 /* Loop and Scan, written out: copies of the body's nodes for each iteration. */

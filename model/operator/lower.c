@@ -161,36 +161,33 @@ static void put_origin(const struct wpk_graph *graph, const struct wpk_graph_nod
     put_value(&graph->values[node->outputs[0]], out);
 }
 
-/* The place of a value's program; NULL: there is no memory. */
+/* The place of a value's program. */
 static struct kept *find_kept(const struct wpk_graph *graph, int value)
 {
     struct wpk_graph *keeper = (struct wpk_graph *)(uintptr_t)graph; /* what it keeps is a cache */
 
     if (keeper->lowering == NULL) {
-        keeper->lowering = calloc(1, sizeof(*keeper->lowering));
+        keeper->lowering = WPK_DEMAND(calloc(1, sizeof(*keeper->lowering)));
         keeper->lowering_free = free_lowering;
     }
     struct wpk_lowering *lowering = keeper->lowering;
-    if (lowering != NULL && value >= lowering->count) {
+    if (value >= lowering->count) {
         size_t count = (size_t)graph->value_count + (size_t)graph->value_count / 2 + 1;
-        struct kept *grown = realloc(lowering->list, count * sizeof(*grown));
-        if (grown == NULL) {
-            return NULL;
-        }
+        struct kept *grown = WPK_DEMAND(realloc(lowering->list, count * sizeof(*grown)));
         memset(grown + lowering->count, 0, (count - (size_t)lowering->count) * sizeof(*grown));
         lowering->list = grown;
         lowering->count = (int)count;
     }
-    return lowering != NULL ? &lowering->list[value] : NULL;
+    return &lowering->list[value];
 }
 
 /* Keep a new program of the node.   shape  kept: empty */
 static wpk_err keep(const struct wpk_graph *graph, int node, struct kept *kept,
                     struct wpk_diag *diag)
 {
-    struct wpk_lowered *lowered = calloc(1, sizeof(*lowered));
+    struct wpk_lowered *lowered = WPK_DEMAND(calloc(1, sizeof(*lowered)));
 
-    wpk_err err = lowered != NULL ? lower(graph, node, lowered, diag) : WPK_ENOMEM;
+    wpk_err err = lower(graph, node, lowered, diag);
     if (err == WPK_OK) {
         wpk_program_trim(&lowered->program);
         kept->lowered = lowered;
@@ -206,11 +203,10 @@ wpk_err wpk_graph_lower(const struct wpk_graph *graph, int node, const struct wp
 {
     struct kept *kept = find_kept(graph, graph->nodes[node].outputs[0]);
     struct wpk_buf origin = {0};
-    wpk_err err = kept != NULL ? WPK_OK : WPK_ENOMEM;
 
     *out = NULL;
     put_origin(graph, &graph->nodes[node], &origin);
-    err = err == WPK_OK ? wpk_buf_status(&origin) : err;
+    wpk_err err = wpk_buf_status(&origin);
     bool is_kept = err == WPK_OK && kept->lowered != NULL && kept->origin.size == origin.size &&
                    memcmp(kept->origin.data, origin.data, origin.size) == 0;
     if (err == WPK_OK && !is_kept) {

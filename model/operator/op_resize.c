@@ -407,8 +407,7 @@ wpk_err wpk_resize_add_matrices(struct wpk_graph *graph, int node, struct wpk_di
         return WPK_OK;
     }
     wpk_err err = plan(graph, n, axes, diag);
-    int *inputs = WPK_ARENA_NEW(&graph->arena, int, (size_t)rank + 1);
-    err = err == WPK_OK && inputs == NULL ? WPK_ENOMEM : err;
+    int *inputs = WPK_ARENA_DEMAND(&graph->arena, int, (size_t)rank + 1);
     for (int d = 0; err == WPK_OK && d < rank; d++) {
         inputs[d + 1] = -1;
         if (is_same(&rule, &axes[d])) {

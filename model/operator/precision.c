@@ -28,12 +28,12 @@ bool wpk_precision_declares(int element_type, enum wpk_dtype dtype)
            (declared == dtype || (is_half(declared) && dtype == WPK_F32));
 }
 
-/* A list of values that may be changed; NULL: no memory. */
+/* A list of values that may be changed. */
 static int *copy_list(struct wpk_graph *graph, const int *values, int count)
 {
-    int *copy = WPK_ARENA_NEW(&graph->arena, int, (size_t)count + 1);
+    int *copy = WPK_ARENA_DEMAND(&graph->arena, int, (size_t)count + 1);
 
-    for (int i = 0; copy != NULL && i < count; i++) {
+    for (int i = 0; i < count; i++) {
         copy[i] = values[i];
     }
     return copy;
@@ -58,9 +58,6 @@ wpk_err wpk_precision_widen(struct wpk_graph *graph, struct wpk_graph_node *node
             graph->values[value].wide = wide;
         }
         inputs = inputs == NULL ? copy_list(graph, node->inputs, node->input_count) : inputs;
-        if (inputs == NULL) {
-            return WPK_ENOMEM;
-        }
         inputs[i] = graph->values[value].wide;
     }
     node->inputs = inputs != NULL ? inputs : node->inputs;
@@ -81,7 +78,7 @@ wpk_err wpk_precision_outputs(struct wpk_graph *graph, struct wpk_graph_node *no
             continue;
         }
         outputs = outputs == NULL ? copy_list(graph, node->outputs, node->output_count) : outputs;
-        err = outputs == NULL ? WPK_ENOMEM : wpk_graph_add_value(graph, "", &wide);
+        err = wpk_graph_add_value(graph, "", &wide);
         if (err == WPK_OK) {
             graph->values[wide].is_read = true;
             outputs[i] = wide;

@@ -119,15 +119,12 @@ static wpk_err check_program(const struct wpk_graph *graph, int node, struct wpk
     return wpk_graph_lower(graph, node, &lowered, diag);
 }
 
-/* A Concat without its parts that have no elements, if others remain.   errors  WPK_ENOMEM */
-static wpk_err drop_empty_parts(struct wpk_graph *graph, struct wpk_graph_node *node)
+/* A Concat without its parts that have no elements, if others remain. */
+static void drop_empty_parts(struct wpk_graph *graph, struct wpk_graph_node *node)
 {
-    int *inputs = WPK_ARENA_NEW(&graph->arena, int, (size_t)node->input_count);
+    int *inputs = WPK_ARENA_DEMAND(&graph->arena, int, (size_t)node->input_count);
     int count = 0;
 
-    if (inputs == NULL) {
-        return WPK_ENOMEM;
-    }
     for (int i = 0; i < node->input_count; i++) {
         const struct wpk_graph_value *part = wpk_graph_input(graph, node, i);
         if (part == NULL || part->data == NULL || wpk_graph_elements(part) > 0) {
@@ -138,7 +135,6 @@ static wpk_err drop_empty_parts(struct wpk_graph *graph, struct wpk_graph_node *
         node->inputs = inputs;
         node->input_count = count;
     }
-    return WPK_OK;
 }
 
 /* An output of the model has the type that the file says. */
@@ -188,7 +184,7 @@ wpk_err wpk_graph_infer_node(struct wpk_graph *graph, int index, struct wpk_diag
         return err;
     }
     if (in.op->kind == WPK_KIND_CONCAT) {
-        err = drop_empty_parts(graph, &graph->nodes[index]);
+        drop_empty_parts(graph, &graph->nodes[index]);
     }
     struct wpk_graph_value out = graph->values[node->outputs[0]];
     if (!out.is_fixed) { /* it may be inferred again, for other inputs */
@@ -283,28 +279,23 @@ static void add_problem(const struct wpk_graph_node *node, const char *text,
         problems->list[problems->count++] = (struct problem){.op = node->op,
                                                              .node = node->name,
                                                              .latest = node->name,
-                                                             .text = strdup(text),
+                                                             .text = WPK_DEMAND(strdup(text)),
                                                              .count = 1};
     }
 }
 
 /* Append a line for each operator, and free the list. */
-static wpk_err print_problems(struct problems *problems, struct wpk_buf *out)
+static void print_problems(struct problems *problems, struct wpk_buf *out)
 {
-    wpk_err err = WPK_OK;
-
     for (int i = 0; i < problems->count; i++) {
         const struct problem *problem = &problems->list[i];
-        err = problem->text == NULL ? WPK_ENOMEM : err;
-        wpk_buf_printf(out, "node %s (%s): %s", problem->node, problem->op,
-                       problem->text != NULL ? problem->text : "");
+        wpk_buf_printf(out, "node %s (%s): %s", problem->node, problem->op, problem->text);
         if (problem->count > 1) {
             wpk_buf_printf(out, "; %d more of these nodes are refused", problem->count - 1);
         }
         wpk_buf_append_byte(out, '\n');
         free(problem->text);
     }
-    return err == WPK_OK ? wpk_buf_status(out) : err;
 }
 
 /* Infer the nodes from `first` on. */
@@ -379,9 +370,9 @@ static wpk_err add_group(struct wpk_graph *graph, const struct wpk_graph_node *o
                          const int *inputs, int count, int *out)
 {
     struct wpk_graph_node node = *of;
-    int *outputs = WPK_ARENA_NEW(&graph->arena, int, 1);
+    int *outputs = WPK_ARENA_DEMAND(&graph->arena, int, 1);
 
-    wpk_err err = outputs != NULL ? wpk_graph_add_value(graph, "", out) : WPK_ENOMEM;
+    wpk_err err = wpk_graph_add_value(graph, "", out);
     if (err == WPK_OK) {
         outputs[0] = *out;
         graph->values[*out].writer = graph->node_count;
@@ -402,8 +393,7 @@ static wpk_err add_groups(struct wpk_graph *graph, struct wpk_graph_node *node)
 
     while (err == WPK_OK && node->input_count > GROUP_MAX) {
         int groups = (node->input_count + GROUP_MAX - 1) / GROUP_MAX;
-        int *inputs = WPK_ARENA_NEW(&graph->arena, int, (size_t)groups);
-        err = inputs != NULL ? WPK_OK : WPK_ENOMEM;
+        int *inputs = WPK_ARENA_DEMAND(&graph->arena, int, (size_t)groups);
         for (int g = 0; err == WPK_OK && g < groups; g++) {
             int first = g * GROUP_MAX;
             int count =
@@ -521,12 +511,10 @@ wpk_err wpk_graph_infer(struct wpk_graph *graph, struct wpk_buf *problems)
     for (int i = 0; i < graph->input_count; i++) {
         infer_input(&graph->values[graph->inputs[i]], problems);
     }
-    struct problems *of_nodes = calloc(1, sizeof(*of_nodes));
-    wpk_err err = of_nodes != NULL ? infer_nodes(graph, of_nodes) : WPK_ENOMEM;
-    if (of_nodes != NULL) {
-        wpk_err printed = print_problems(of_nodes, problems);
-        err = err == WPK_OK ? printed : err;
-    }
+    struct problems *of_nodes = WPK_DEMAND(calloc(1, sizeof(*of_nodes)));
+    wpk_err err = infer_nodes(graph, of_nodes);
+    print_problems(of_nodes, problems);
     free(of_nodes);
+    err = err == WPK_OK ? wpk_buf_status(problems) : err;
     return err == WPK_OK && problems->size > before ? WPK_EUNSUPPORTED : err;
 }

@@ -143,8 +143,8 @@ wpk_err wpk_operator_slice(const struct wpk_graph *graph, const struct wpk_graph
 wpk_err wpk_graph_add_integers(struct wpk_graph *graph, const int64_t *integers, int count,
                                int *out)
 {
-    int64_t *data = WPK_ARENA_NEW(&graph->arena, int64_t, (size_t)count);
-    wpk_err err = data != NULL ? wpk_graph_add_value(graph, "", out) : WPK_ENOMEM;
+    int64_t *data = WPK_ARENA_DEMAND(&graph->arena, int64_t, (size_t)count);
+    wpk_err err = wpk_graph_add_value(graph, "", out);
 
     if (err == WPK_OK) {
         memcpy(data, integers, (size_t)count * sizeof(*data));
@@ -166,8 +166,8 @@ wpk_err wpk_graph_make_slice(struct wpk_graph *graph, const struct wpk_graph_nod
                              int dim, int64_t begin, int64_t end, struct wpk_graph_node *out)
 {
     const int64_t integers[] = {begin, end, dim};
-    int *inputs = WPK_ARENA_NEW(&graph->arena, int, 4);
-    wpk_err err = inputs != NULL ? WPK_OK : WPK_ENOMEM;
+    int *inputs = WPK_ARENA_DEMAND(&graph->arena, int, 4);
+    wpk_err err = WPK_OK;
 
     for (int i = 0; err == WPK_OK && i < 3; i++) {
         err = wpk_graph_add_integers(graph, &integers[i], 1, &inputs[i + 1]);

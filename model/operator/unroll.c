@@ -43,11 +43,11 @@ static wpk_err add_copy(const struct unroll *u, const struct wpk_graph_node *of,
 {
     struct wpk_arena *arena = &u->graph->arena;
     struct wpk_graph_node node = *of;
-    int *ends = WPK_ARENA_NEW(arena, int, (size_t)(of->input_count + of->output_count) + 1);
-    struct wpk_graph_guard *guard = WPK_ARENA_NEW(arena, struct wpk_graph_guard, 1);
-    wpk_err err = ends != NULL && guard != NULL ? WPK_OK : WPK_ENOMEM;
+    int *ends = WPK_ARENA_DEMAND(arena, int, (size_t)(of->input_count + of->output_count) + 1);
+    struct wpk_graph_guard *guard = WPK_ARENA_DEMAND(arena, struct wpk_graph_guard, 1);
+    wpk_err err = WPK_OK;
 
-    for (int i = 0; err == WPK_OK && i < of->input_count; i++) {
+    for (int i = 0; i < of->input_count; i++) {
         ends[i] = mapped(map, count, of->inputs[i]);
     }
     for (int i = 0; err == WPK_OK && i < of->output_count; i++) {
@@ -79,13 +79,13 @@ static wpk_err iterate(struct unroll *u)
 {
     const struct wpk_graph_body *body = u->node->body;
     int count = u->graph->value_count; /* the body's values are among these */
-    int *map = malloc(((size_t)count + 1) * sizeof(*map));
-    wpk_err err = map != NULL ? WPK_OK : WPK_ENOMEM;
+    int *map = WPK_DEMAND(malloc(((size_t)count + 1) * sizeof(*map)));
+    wpk_err err = WPK_OK;
 
-    for (int v = 0; err == WPK_OK && v < count; v++) {
+    for (int v = 0; v < count; v++) {
         map[v] = -1;
     }
-    for (int i = 0; err == WPK_OK && i < body->input_count; i++) {
+    for (int i = 0; i < body->input_count; i++) {
         map[body->inputs[i]] = u->actual[i];
     }
     for (int n = 0; err == WPK_OK && n < body->node_count; n++) {
@@ -178,11 +178,8 @@ static bool read_scalar(const struct unroll *u, int value, double otherwise, dou
 
 static wpk_err add_scalar(struct unroll *u, enum wpk_dtype dtype, int64_t number, int *out)
 {
-    int64_t *data = WPK_ARENA_NEW(&u->graph->arena, int64_t, 1);
+    int64_t *data = WPK_ARENA_DEMAND(&u->graph->arena, int64_t, 1);
 
-    if (data == NULL) {
-        return WPK_ENOMEM;
-    }
     *data = number; /* little-endian: a bool is its first byte */
     *out = wpk_compose_constant(&u->compose, dtype, 0, NULL, data);
     return u->compose.err;
@@ -314,15 +311,11 @@ wpk_err wpk_graph_unroll(struct wpk_graph *graph, const struct wpk_graph_node *n
     if (err != WPK_OK) {
         return err;
     }
-    u.actual = calloc((size_t)node->body->input_count + 1, sizeof(int));
-    u.results = calloc((size_t)node->body->output_count + 1, sizeof(int));
-    u.parts = calloc((size_t)(u.scans + 1) * WPK_UNROLL_TIMES_MAX, sizeof(int));
-    if (u.actual == NULL || u.results == NULL || u.parts == NULL) {
-        err = WPK_ENOMEM;
-    } else {
-        err = strcmp(node->op, "Loop") == 0 ? unroll_loop(&u) : unroll_scan(&u);
-        err = err == WPK_OK ? finish(&u) : err;
-    }
+    u.actual = WPK_DEMAND(calloc((size_t)node->body->input_count + 1, sizeof(int)));
+    u.results = WPK_DEMAND(calloc((size_t)node->body->output_count + 1, sizeof(int)));
+    u.parts = WPK_DEMAND(calloc((size_t)(u.scans + 1) * WPK_UNROLL_TIMES_MAX, sizeof(int)));
+    err = strcmp(node->op, "Loop") == 0 ? unroll_loop(&u) : unroll_scan(&u);
+    err = err == WPK_OK ? finish(&u) : err;
     free(u.actual);
     free(u.results);
     free(u.parts);

@@ -7,19 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-wpk_err wpk_graph_views_init(struct wpk_graph_views *views, const struct wpk_graph *graph)
+void wpk_graph_views_init(struct wpk_graph_views *views, const struct wpk_graph *graph)
 {
     *views = (struct wpk_graph_views){.count = graph->value_count};
-    views->of = calloc((size_t)views->count + 1, sizeof(*views->of));
-    views->offset = calloc((size_t)views->count + 1, sizeof(*views->offset));
-    views->step = calloc((size_t)views->count + 1, sizeof(*views->step));
-    if (views->of == NULL || views->offset == NULL || views->step == NULL) {
-        return WPK_ENOMEM;
-    }
+    views->of = WPK_DEMAND(calloc((size_t)views->count + 1, sizeof(*views->of)));
+    views->offset = WPK_DEMAND(calloc((size_t)views->count + 1, sizeof(*views->offset)));
+    views->step = WPK_DEMAND(calloc((size_t)views->count + 1, sizeof(*views->step)));
     for (int v = 0; v < views->count; v++) {
         views->of[v] = -1;
     }
-    return WPK_OK;
 }
 
 void wpk_graph_views_fini(struct wpk_graph_views *views)

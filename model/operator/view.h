@@ -15,10 +15,8 @@ struct wpk_graph_views {
     int count;       /* values of the graph */
 };
 
-/* All values have memory of their own.   owns  caller calls wpk_graph_views_fini, always
- *   errors  WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_graph_views_init(struct wpk_graph_views *views,
-                                            const struct wpk_graph *graph);
+/* All values have memory of their own.   owns  caller calls wpk_graph_views_fini */
+void wpk_graph_views_init(struct wpk_graph_views *views, const struct wpk_graph *graph);
 void wpk_graph_views_fini(struct wpk_graph_views *views);
 
 /* True if the node's output is now part of an input, or its inputs are parts of its output, so that

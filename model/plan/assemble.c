@@ -259,7 +259,7 @@ static void touch(struct assembly *a, int v, int step)
     a->places[a->place_of[number]].last = step;
 }
 
-/* The names of the step's nodes, "conv1 + relu2".   owns  by the plan; NULL: no memory */
+/* The names of the step's nodes, "conv1 + relu2".   owns  by the plan */
 static const char *name_step(struct assembly *a, const struct wpk_graph_region_use *use)
 {
     struct wpk_buf names = {0};
@@ -278,14 +278,12 @@ static const char *name_step(struct assembly *a, const struct wpk_graph_region_u
     if (names.size == 0) {
         wpk_buf_append_text(&names, "(another order)");
     }
-    const char *text = wpk_buf_status(&names) == WPK_OK
-                           ? wpk_arena_copy_text(a->arena, wpk_buf_text(&names))
-                           : NULL;
+    const char *text = WPK_DEMAND(wpk_arena_copy_text(a->arena, wpk_buf_text(&names)));
     wpk_buf_fini(&names);
     return text;
 }
 
-static wpk_err add_step(struct assembly *a, int node)
+static void add_step(struct assembly *a, int node)
 {
     const struct wpk_graph_region_use *use = &a->regions->uses[node];
     struct wpk_model_plan_step *step = &a->plan->steps[a->plan->step_count];
@@ -294,10 +292,7 @@ static wpk_err add_step(struct assembly *a, int node)
     step->host = use->host;
     step->node = name_step(a, use);
     step->arguments =
-        WPK_ARENA_NEW(a->arena, struct wpk_model_plan_argument, (size_t)use->argument_count);
-    if (step->arguments == NULL || step->node == NULL) {
-        return WPK_ENOMEM;
-    }
+        WPK_ARENA_DEMAND(a->arena, struct wpk_model_plan_argument, (size_t)use->argument_count);
     int output = a->graph->nodes[node].outputs[0];
     int replaced = find_replaced(a, use, output, a->plan->step_count);
     if (replaced >= 0) {
@@ -310,7 +305,6 @@ static wpk_err add_step(struct assembly *a, int node)
         touch(a, use->arguments[i].value, a->plan->step_count);
     }
     a->plan->step_count++;
-    return WPK_OK;
 }
 
 /* Behind the last node of a loop: note its steps. The tensors that these steps read or write keep
@@ -377,11 +371,11 @@ static void add_notes(struct assembly *a)
     }
 }
 
-static wpk_err place_values(struct assembly *a)
+static void place_values(struct assembly *a)
 {
-    wpk_err err = wpk_placement_solve(a->places, a->place_count, &a->plan->arena_size);
+    wpk_placement_solve(a->places, a->place_count, &a->plan->arena_size);
 
-    for (int v = 0; err == WPK_OK && v < a->plan->value_count; v++) {
+    for (int v = 0; v < a->plan->value_count; v++) {
         struct wpk_model_plan_value *value = &a->plan->values[v];
         if (a->place_of[v] >= 0) {
             value->offset = a->places[a->place_of[v]].offset;
@@ -392,7 +386,6 @@ static wpk_err place_values(struct assembly *a)
             value->offset = base->offset + a->shift[v];
         }
     }
-    return err;
 }
 
 static wpk_err allocate(struct assembly *a, struct wpk_diag *diag)
@@ -406,27 +399,24 @@ static wpk_err allocate(struct assembly *a, struct wpk_diag *diag)
         return wpk_fail(diag, WPK_ERANGE, "more than %d inputs or outputs",
                         WPK_MODEL_PLAN_ENDS_MAX);
     }
-    a->has_parts = WPK_ARENA_NEW(arena, bool, (size_t)graph->value_count);
-    a->base = WPK_ARENA_NEW(arena, int, values);
-    a->shift = WPK_ARENA_NEW(arena, int64_t, values);
-    a->number = WPK_ARENA_NEW(arena, int, (size_t)graph->value_count);
-    a->places = WPK_ARENA_NEW(arena, struct wpk_placement, values);
-    a->place_of = WPK_ARENA_NEW(arena, int, values);
-    a->last_use = WPK_ARENA_NEW(arena, int, values);
-    a->plan->values = WPK_ARENA_NEW(arena, struct wpk_model_plan_value, values);
-    a->plan->inputs = WPK_ARENA_NEW(arena, struct wpk_model_plan_end, (size_t)graph->input_count);
-    a->plan->outputs = WPK_ARENA_NEW(arena, struct wpk_model_plan_end, (size_t)graph->output_count);
-    a->plan->notes = WPK_ARENA_NEW(arena, struct wpk_model_plan_note,
-                                   (size_t)(graph->node_count + graph->note_count));
-    a->plan->steps = WPK_ARENA_NEW(arena, struct wpk_model_plan_step, (size_t)graph->node_count);
+    a->has_parts = WPK_ARENA_DEMAND(arena, bool, (size_t)graph->value_count);
+    a->base = WPK_ARENA_DEMAND(arena, int, values);
+    a->shift = WPK_ARENA_DEMAND(arena, int64_t, values);
+    a->number = WPK_ARENA_DEMAND(arena, int, (size_t)graph->value_count);
+    a->places = WPK_ARENA_DEMAND(arena, struct wpk_placement, values);
+    a->place_of = WPK_ARENA_DEMAND(arena, int, values);
+    a->last_use = WPK_ARENA_DEMAND(arena, int, values);
+    a->plan->values = WPK_ARENA_DEMAND(arena, struct wpk_model_plan_value, values);
+    a->plan->inputs =
+        WPK_ARENA_DEMAND(arena, struct wpk_model_plan_end, (size_t)graph->input_count);
+    a->plan->outputs =
+        WPK_ARENA_DEMAND(arena, struct wpk_model_plan_end, (size_t)graph->output_count);
+    a->plan->notes = WPK_ARENA_DEMAND(arena, struct wpk_model_plan_note,
+                                      (size_t)(graph->node_count + graph->note_count));
+    a->plan->steps = WPK_ARENA_DEMAND(arena, struct wpk_model_plan_step, (size_t)graph->node_count);
     a->plan->loops =
-        WPK_ARENA_NEW(arena, struct wpk_model_plan_loop, (size_t)graph->loop_count + 1);
-    return a->has_parts != NULL && a->base != NULL && a->shift != NULL && a->number != NULL &&
-                   a->places != NULL && a->place_of != NULL && a->last_use != NULL &&
-                   a->plan->values != NULL && a->plan->inputs != NULL && a->plan->outputs != NULL &&
-                   a->plan->steps != NULL && a->plan->loops != NULL && a->plan->notes != NULL
-               ? WPK_OK
-               : WPK_ENOMEM;
+        WPK_ARENA_DEMAND(arena, struct wpk_model_plan_loop, (size_t)graph->loop_count + 1);
+    return WPK_OK;
 }
 
 static wpk_err assemble_shape(struct assembly *a, struct wpk_diag *diag)
@@ -446,28 +436,30 @@ static wpk_err assemble_shape(struct assembly *a, struct wpk_diag *diag)
     }
     find_last_uses(a);
     const struct wpk_graph *graph = a->graph;
-    struct wpk_domain *domains = calloc((size_t)graph->input_count + 1, sizeof(*domains));
-    err = domains != NULL ? wpk_graph_domains(graph, domains) : WPK_ENOMEM;
+    struct wpk_domain *domains =
+        WPK_DEMAND(calloc((size_t)graph->input_count + 1, sizeof(*domains)));
+    err = wpk_graph_domains(graph, domains);
     for (int i = 0; i < graph->input_count; i++) {
         set_place(a, graph->inputs[i], WPK_MODEL_PLAN_INPUT, i);
         a->plan->inputs[i].name = graph->values[graph->inputs[i]].name;
         a->plan->inputs[i].value = plan_value(a, graph->inputs[i]);
-        a->plan->inputs[i].domain = domains != NULL ? domains[i] : wpk_domain_all();
+        a->plan->inputs[i].domain = domains[i];
     }
     a->plan->input_count = graph->input_count;
     free(domains);
     add_outputs(a);
-    for (int n = 0; err == WPK_OK && n < a->graph->node_count; n++) {
+    for (int n = 0; n < a->graph->node_count; n++) {
         if (is_step(a, n)) {
-            err = add_step(a, n);
+            add_step(a, n);
         }
         end_loop(a, n);
     }
-    for (int i = 0; err == WPK_OK && i < a->graph->output_count; i++) {
+    for (int i = 0; i < a->graph->output_count; i++) {
         touch(a, a->graph->outputs[i], a->plan->step_count); /* copied after the last step */
     }
     add_notes(a);
-    return err == WPK_OK ? place_values(a) : err;
+    place_values(a);
+    return err;
 }
 
 /* ---- the file */
@@ -510,18 +502,16 @@ static wpk_err assemble(struct file *file, const struct wpk_assemble_parts *part
         values += (size_t)parts->shapes[s].graph.value_count;
     }
     wpk_arena_init(&plan->arena, (size_t)4 << 30);
-    file->constants = WPK_ARENA_NEW(&plan->arena, struct datum, values);
+    file->constants = WPK_ARENA_DEMAND(&plan->arena, struct datum, values);
     plan->kernels =
-        WPK_ARENA_NEW(&plan->arena, struct wpk_model_plan_kernel, (size_t)parts->kernel_count);
+        WPK_ARENA_DEMAND(&plan->arena, struct wpk_model_plan_kernel, (size_t)parts->kernel_count);
     plan->shapes =
-        WPK_ARENA_NEW(&plan->arena, struct wpk_model_plan_shape, (size_t)parts->shape_count);
+        WPK_ARENA_DEMAND(&plan->arena, struct wpk_model_plan_shape, (size_t)parts->shape_count);
     plan->threads = parts->threads;
     plan->kernel_count = parts->kernel_count;
     plan->shape_count = parts->shape_count;
     snprintf(plan->device, sizeof(plan->device), "%s", parts->device);
-    wpk_err err = file->constants != NULL && plan->kernels != NULL && plan->shapes != NULL
-                      ? WPK_OK
-                      : WPK_ENOMEM;
+    wpk_err err = WPK_OK;
 
     for (int k = 0; err == WPK_OK && k < parts->kernel_count; k++) {
         err = add_kernel(file, parts, k, diag);

@@ -61,6 +61,6 @@ struct wpk_placement {
  *   unit    returns the bytes of the block in *size
  *   errors  WPK_ENOMEM
  */
-WPK_MUST_CHECK wpk_err wpk_placement_solve(struct wpk_placement *list, int count, int64_t *size);
+void wpk_placement_solve(struct wpk_placement *list, int count, int64_t *size);
 
 #endif

@@ -259,14 +259,11 @@ wpk_err wpk_check_plan(const struct wpk_plan_call *call, struct wpk_check_plan *
 
     size_t steps = wpk_model_step_count(call->model, call->shape);
 
-    c.tensors = calloc(1, sizeof(*c.tensors));
-    c.written = calloc(steps * TENSORS_MAX + 1, sizeof(*c.written));
+    c.tensors = WPK_DEMAND(calloc(1, sizeof(*c.tensors)));
+    c.written = WPK_DEMAND(calloc(steps * TENSORS_MAX + 1, sizeof(*c.written)));
     c.has_nan = is_drawn_nan(call);
-    wpk_err err = c.tensors != NULL && c.written != NULL ? WPK_OK : WPK_ENOMEM;
-    if (err == WPK_OK) {
-        err = wpk_model_watch(call->context, call->inputs, call->input_count, call->outputs,
-                              call->output_count, watch, &c);
-    }
+    wpk_err err = wpk_model_watch(call->context, call->inputs, call->input_count, call->outputs,
+                                  call->output_count, watch, &c);
     free(c.tensors);
     free(c.written);
     *out = c.result;

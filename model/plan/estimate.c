@@ -24,11 +24,11 @@ static double roofline_ns(const struct wpk_tune_kernel *kernel, enum wpk_conditi
 static double median_share(const struct wpk_tune_model *model,
                            const struct wpk_tune_machine *machine)
 {
-    double *shares = calloc((size_t)model->kernel_count + 1, sizeof(*shares));
+    double *shares = WPK_DEMAND(calloc((size_t)model->kernel_count + 1, sizeof(*shares)));
     double median = 1;
     int count = 0;
 
-    for (int k = 0; k < model->kernel_count && shares != NULL; k++) {
+    for (int k = 0; k < model->kernel_count; k++) {
         const struct wpk_tune_kernel *kernel = &model->kernels[k];
         double roof = roofline_ns(kernel, WPK_CONDITIONS_COLD, machine);
         if (kernel->expected.ns > 0 && roof > 0) {
@@ -56,8 +56,9 @@ wpk_err wpk_estimate_model(const struct wpk_tune_source *source, const struct wp
         kernel->expected = (struct wpk_tune_expected){.from = WPK_TUNE_FROM_ROOFLINE};
     }
     if (source != NULL && source->expect != NULL) {
-        struct wpk_tune_expected *known = calloc((size_t)model->kernel_count + 1, sizeof(*known));
-        err = known != NULL ? source->expect(source->user, job, known, diag) : WPK_ENOMEM;
+        struct wpk_tune_expected *known =
+            WPK_DEMAND(calloc((size_t)model->kernel_count + 1, sizeof(*known)));
+        err = source->expect(source->user, job, known, diag);
         for (int k = 0; err == WPK_OK && k < model->kernel_count; k++) {
             if (known[k].ns > 0) {
                 model->kernels[k].expected = known[k];

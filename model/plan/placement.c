@@ -14,20 +14,19 @@ static int compare_size(const void *a, const void *b)
     return x < y ? -1 : 1;
 }
 
-wpk_err wpk_placement_solve(struct wpk_placement *list, int count, int64_t *size)
+void wpk_placement_solve(struct wpk_placement *list, int count, int64_t *size)
 {
-    struct wpk_placement **order = calloc((size_t)count + 1, sizeof(struct wpk_placement *));
-    struct wpk_placement **placed = calloc((size_t)count + 1, sizeof(struct wpk_placement *));
-    wpk_err err = order != NULL && placed != NULL ? WPK_OK : WPK_ENOMEM;
+    struct wpk_placement **order =
+        WPK_DEMAND(calloc((size_t)count + 1, sizeof(struct wpk_placement *)));
+    struct wpk_placement **placed =
+        WPK_DEMAND(calloc((size_t)count + 1, sizeof(struct wpk_placement *)));
 
     *size = 0;
-    for (int i = 0; err == WPK_OK && i < count; i++) {
+    for (int i = 0; i < count; i++) {
         order[i] = &list[i];
     }
-    if (err == WPK_OK) {
-        qsort(order, (size_t)count, sizeof(struct wpk_placement *), compare_size);
-    }
-    for (int i = 0; err == WPK_OK && i < count; i++) {
+    qsort(order, (size_t)count, sizeof(struct wpk_placement *), compare_size);
+    for (int i = 0; i < count; i++) {
         int64_t offset = 0;
         for (int p = 0; p < i && placed[p]->offset < offset + order[i]->size; p++) {
             int64_t end = placed[p]->offset + placed[p]->size;
@@ -49,5 +48,4 @@ wpk_err wpk_placement_solve(struct wpk_placement *list, int count, int64_t *size
     }
     free(order);
     free(placed);
-    return err;
 }

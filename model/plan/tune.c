@@ -96,12 +96,9 @@ static wpk_err run_rounds(struct wpk_tune *tuning, uint64_t until_ns, struct wpk
 static wpk_err split_hopeless(struct wpk_tune *tuning, int *count, struct wpk_diag *diag)
 {
     struct wpk_tune_model *model = &tuning->model;
-    bool *is_hopeless = calloc((size_t)model->kernel_count + 1, sizeof(*is_hopeless));
+    bool *is_hopeless = WPK_DEMAND(calloc((size_t)model->kernel_count + 1, sizeof(*is_hopeless)));
 
     *count = 0;
-    if (is_hopeless == NULL) {
-        return WPK_ENOMEM;
-    }
     for (int k = 0; k < model->kernel_count; k++) {
         is_hopeless[k] = wpk_tune_rounds_is_hopeless(&tuning->rounds, k);
     }
@@ -161,8 +158,8 @@ static wpk_err draw_tensors(const struct wpk_model *model, size_t shape, struct 
     size_t inputs = wpk_model_input_count(model);
     size_t outputs = wpk_model_output_count(model);
 
-    out->list = calloc(inputs + outputs + 1, sizeof(*out->list));
-    wpk_err err = out->list != NULL ? WPK_OK : WPK_ENOMEM;
+    out->list = WPK_DEMAND(calloc(inputs + outputs + 1, sizeof(*out->list)));
+    wpk_err err = WPK_OK;
     for (size_t i = 0; err == WPK_OK && i < inputs; i++) {
         const struct wpk_argument *argument = wpk_model_input(model, shape, i);
         struct wpk_domain domain;
@@ -204,14 +201,13 @@ static bool is_verified(const struct wpk_tune *tuning, size_t shape)
 static wpk_err verify(const struct wpk_tune *tuning, const struct wpk_plan_call *call,
                       struct wpk_diag *diag)
 {
-    double *differences = calloc(call->output_count + 1, sizeof(*differences));
+    double *differences = WPK_DEMAND(calloc(call->output_count + 1, sizeof(*differences)));
     struct wpk_buf problems = {0}; /* there were none before */
     struct wpk_model_fixing fixing;
 
     wpk_model_fixing_of_set(tuning->options.fixing, (int)call->shape, &fixing);
-    wpk_err err = differences != NULL ? wpk_verify_plan_file(tuning->options.path, &fixing, call,
-                                                             differences, &problems, diag)
-                                      : WPK_ENOMEM;
+    wpk_err err =
+        wpk_verify_plan_file(tuning->options.path, &fixing, call, differences, &problems, diag);
     for (size_t i = 0; err == WPK_OK && i < call->output_count; i++) {
         wpk_tune_tell(tuning->options.source, WPK_TUNE_RESULT,
                       "verified: output %s differs from the model's by %.1e of its largest element",

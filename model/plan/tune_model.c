@@ -66,10 +66,7 @@ static wpk_err declare(const struct wpk_graph *graph, int output, const struct w
         return wpk_fail(diag, WPK_ERANGE, "an operator has at most %d tensors",
                         WPK_JOB_TENSORS_MAX);
     }
-    op->tensors = calloc((size_t)lowered->operand_count + 1, sizeof(*op->tensors));
-    if (op->tensors == NULL) {
-        return WPK_ENOMEM;
-    }
+    op->tensors = WPK_DEMAND(calloc((size_t)lowered->operand_count + 1, sizeof(*op->tensors)));
     for (int i = 0; i <= lowered->operand_count; i++) {
         bool is_output = i == lowered->operand_count;
         const struct wpk_graph_value *value =
@@ -108,10 +105,8 @@ static wpk_err make_op(const struct wpk_graph *graph, const struct wpk_graph_reg
     op->count = region->count < WPK_JOB_COUNT_MAX ? region->count : WPK_JOB_COUNT_MAX;
     wpk_err err = wpk_graph_fuse(graph, region->nodes, region->node_count, &lowered, diag);
     if (err == WPK_OK) {
-        op->notation = strdup(wpk_buf_text(&lowered.text));
-        err = op->notation == NULL
-                  ? WPK_ENOMEM
-                  : declare(graph, last->outputs[0], &lowered, op, &has_constants, diag);
+        op->notation = WPK_DEMAND(strdup(wpk_buf_text(&lowered.text)));
+        err = declare(graph, last->outputs[0], &lowered, op, &has_constants, diag);
         describe(region, &lowered, out);
     }
     if (!wanted->has_conditions) {
@@ -164,21 +159,16 @@ static int find_kernel_of(struct wpk_tune_model *model, int shape, int region)
     return model->kernel_count++;
 }
 
-static wpk_err number_kernels(struct wpk_tune_model *model, int shape)
+static void number_kernels(struct wpk_tune_model *model, int shape)
 {
     struct wpk_assemble_shape *out = &model->shapes[shape];
     size_t count = (size_t)(model->kernel_count + out->regions.count) + 1;
-    struct wpk_tune_kernel *grown = realloc(model->kernels, count * sizeof(*grown));
 
-    model->kernels = grown != NULL ? grown : model->kernels;
-    out->kernel = calloc((size_t)out->regions.count + 1, sizeof(*out->kernel));
-    if (grown == NULL || out->kernel == NULL) {
-        return WPK_ENOMEM;
-    }
+    model->kernels = WPK_DEMAND(realloc(model->kernels, count * sizeof(*model->kernels)));
+    out->kernel = WPK_DEMAND(calloc((size_t)out->regions.count + 1, sizeof(*out->kernel)));
     for (int r = 0; r < out->regions.count; r++) {
         out->kernel[r] = find_kernel_of(model, shape, r);
     }
-    return WPK_OK;
 }
 
 static void set_apart(const struct wpk_tune_model *model, struct wpk_graph *graph)
@@ -207,7 +197,10 @@ static wpk_err read_shape(const char *path, const struct wpk_model_fixing *fixin
         set_apart(out, &shape->graph);
         err = wpk_graph_layout(&shape->graph, &shape->regions, diag);
     }
-    return err == WPK_OK ? number_kernels(out, index) : err;
+    if (err == WPK_OK) {
+        number_kernels(out, index);
+    }
+    return err;
 }
 
 wpk_err wpk_tune_model_read(const char *path, const struct wpk_model_fixing *fixing,
@@ -238,10 +231,7 @@ wpk_err wpk_tune_model_job(struct wpk_tune_model *model, const struct wpk_tune_c
     }
     free(job->ops);
     job->op_count = 0;
-    job->ops = calloc((size_t)model->kernel_count + 1, sizeof(*job->ops));
-    if (job->ops == NULL) {
-        return WPK_ENOMEM;
-    }
+    job->ops = WPK_DEMAND(calloc((size_t)model->kernel_count + 1, sizeof(*job->ops)));
     /* A model whose constants do not stay in the last cache from one run to the next. */
     bool is_cold =
         cache_bytes > 0 && wpk_graph_constant_bytes(&model->shapes[0].graph) > cache_bytes;
@@ -287,23 +277,17 @@ static const char *middle_value(const struct wpk_graph *graph,
 }
 
 /* Keep the middle value of a group in memory: it becomes two smaller ones, or more. */
-static wpk_err halve(struct wpk_tune_model *model, const struct wpk_graph *graph,
-                     const struct wpk_graph_region_use *use, int *count)
+static void halve(struct wpk_tune_model *model, const struct wpk_graph *graph,
+                  const struct wpk_graph_region_use *use, int *count)
 {
     const char *name = middle_value(graph, use);
-    char **grown = realloc(model->apart, (size_t)(model->apart_count + 1) * sizeof(*grown));
-    char *copy = name != NULL ? strdup(name) : NULL;
 
-    model->apart = grown != NULL ? grown : model->apart;
-    if (grown == NULL || (name != NULL && copy == NULL)) {
-        free(copy);
-        return WPK_ENOMEM;
-    }
-    if (copy != NULL) {
-        model->apart[model->apart_count++] = copy;
+    if (name != NULL) {
+        size_t size = (size_t)(model->apart_count + 1) * sizeof(*model->apart);
+        model->apart = WPK_DEMAND(realloc(model->apart, size));
+        model->apart[model->apart_count++] = WPK_DEMAND(strdup(name));
         ++*count;
     }
-    return WPK_OK;
 }
 
 wpk_err wpk_tune_model_split(struct wpk_tune_model *model, const char *path,
@@ -315,14 +299,14 @@ wpk_err wpk_tune_model_split(struct wpk_tune_model *model, const char *path,
     *count = 0;
     for (int s = 0; s < model->shape_count; s++) {
         const struct wpk_assemble_shape *shape = &model->shapes[s];
-        for (int n = 0; err == WPK_OK && n < shape->graph.node_count; n++) {
+        for (int n = 0; n < shape->graph.node_count; n++) {
             const struct wpk_graph_region_use *use = &shape->regions.uses[n];
             if (use->region >= 0 && is_hopeless[shape->kernel[use->region]]) {
-                err = halve(model, &shape->graph, use, count);
+                halve(model, &shape->graph, use, count);
             }
         }
     }
-    if (err == WPK_OK && *count > 0) {
+    if (*count > 0) {
         struct wpk_buf problems = {0}; /* there were none before */
         forget_shapes(model);
         err = wpk_tune_model_read(path, fixing, model, &problems, diag);
@@ -378,10 +362,11 @@ wpk_err wpk_tune_model_assemble(const struct wpk_tune_model *model,
                                 const struct wpk_api_job *found, int threads, struct wpk_buf *out,
                                 struct wpk_diag *diag)
 {
-    struct wpk_assemble_kernel *kernels = calloc((size_t)model->kernel_count + 1, sizeof(*kernels));
+    struct wpk_assemble_kernel *kernels =
+        WPK_DEMAND(calloc((size_t)model->kernel_count + 1, sizeof(*kernels)));
     char device[WPK_MODEL_PLAN_DEVICE_MAX] = "";
     struct wpk_device here;
-    wpk_err err = kernels != NULL ? wpk_kernel_device(NULL, &here, diag) : WPK_ENOMEM;
+    wpk_err err = wpk_kernel_device(NULL, &here, diag);
 
     if (err == WPK_OK) {
         wpk_device_class(&here, device, sizeof(device));
@@ -405,7 +390,7 @@ wpk_err wpk_tune_model_assemble(const struct wpk_tune_model *model,
         };
         err = wpk_assemble_plan(&parts, out, diag);
     }
-    for (int k = 0; kernels != NULL && k < model->kernel_count; k++) {
+    for (int k = 0; k < model->kernel_count; k++) {
         wpk_buf_fini(&kernels[k].object);
     }
     free(kernels);

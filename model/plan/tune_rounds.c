@@ -108,11 +108,8 @@ static wpk_err run_with(struct tuning *t, const char *strategy, int64_t candidat
 {
     struct wpk_tune_round *round = &t->out->rounds[t->out->round_count];
     struct wpk_job job = *t->options->job;
-    struct wpk_job_op *ops = calloc((size_t)kernel_count(t) + 1, sizeof(*ops));
+    struct wpk_job_op *ops = WPK_DEMAND(calloc((size_t)kernel_count(t) + 1, sizeof(*ops)));
 
-    if (ops == NULL) {
-        return WPK_ENOMEM;
-    }
     for (int k = 0; k < kernel_count(t); k++) {
         int at = k;
         for (; at > 0 && weight(t, t->order[at - 1]) < weight(t, k); at--) {
@@ -249,17 +246,14 @@ static wpk_err complete(struct tuning *t, struct wpk_diag *diag)
 }
 
 /* The rounds as one answer: of a job that is not done, if there is one. */
-static wpk_err gather(struct tuning *t)
+static void gather(struct tuning *t)
 {
     struct wpk_tune_rounds *out = t->out;
     struct wpk_api_job *found = &out->found;
     double seconds = 0;
     bool whole = true;
 
-    found->kernels = calloc((size_t)kernel_count(t) + 1, sizeof(*found->kernels));
-    if (found->kernels == NULL) {
-        return WPK_ENOMEM;
-    }
+    found->kernels = WPK_DEMAND(calloc((size_t)kernel_count(t) + 1, sizeof(*found->kernels)));
     for (int i = 0; i < kernel_count(t); i++) {
         const struct wpk_api_kernel *kernel = &out->kernels[t->order[i]];
         whole = whole && kernel->name != NULL;
@@ -285,7 +279,6 @@ static wpk_err gather(struct tuning *t)
         found->reason = "";
     }
     found->seconds = seconds;
-    return WPK_OK;
 }
 
 static wpk_err run_all(struct tuning *t, struct wpk_diag *diag)
@@ -324,18 +317,16 @@ wpk_err wpk_tune_rounds_run(const struct wpk_tune_rounds_options *options,
     struct tuning t = {.options = options,
                        .out = out,
                        .until_ns = options->until_ns,
-                       .wanted = calloc(count, sizeof(*t.wanted)),
-                       .order = calloc(count, sizeof(*t.order))};
-    wpk_err err = WPK_ENOMEM;
+                       .wanted = WPK_DEMAND(calloc(count, sizeof(*t.wanted))),
+                       .order = WPK_DEMAND(calloc(count, sizeof(*t.order)))};
 
-    out->kernels = calloc(count, sizeof(*out->kernels));
-    out->tried = calloc(count, sizeof(*out->tried));
-    out->failed = calloc(count, sizeof(*out->failed));
-    if (t.wanted != NULL && t.order != NULL && out->kernels != NULL && out->tried != NULL &&
-        out->failed != NULL) {
-        err = run_all(&t, diag);
+    out->kernels = WPK_DEMAND(calloc(count, sizeof(*out->kernels)));
+    out->tried = WPK_DEMAND(calloc(count, sizeof(*out->tried)));
+    out->failed = WPK_DEMAND(calloc(count, sizeof(*out->failed)));
+    wpk_err err = run_all(&t, diag);
+    if (err == WPK_OK) {
+        gather(&t);
     }
-    err = err == WPK_OK ? gather(&t) : err;
     free(t.wanted);
     free(t.order);
     return err;

@@ -126,10 +126,7 @@ wpk_err wpk_graph_add_borders(struct wpk_graph *graph, const struct wpk_graph_re
     wpk_err err = WPK_OK;
 
     *any = false;
-    b.reach = calloc((size_t)graph->value_count + 1, sizeof(*b.reach));
-    if (b.reach == NULL) {
-        return WPK_ENOMEM;
-    }
+    b.reach = WPK_DEMAND(calloc((size_t)graph->value_count + 1, sizeof(*b.reach)));
     for (int n = 0; err == WPK_OK && n < graph->node_count; n++) {
         if (regions->uses[n].region >= 0) {
             err = note_step(&b, &regions->uses[n], diag);
@@ -202,10 +199,7 @@ wpk_err wpk_graph_add_places(struct wpk_graph *graph, const struct wpk_graph_reg
     struct parts p = {.graph = graph, .regions = regions};
 
     *any = false;
-    p.has_parts = calloc((size_t)graph->value_count + 1, sizeof(*p.has_parts));
-    if (p.has_parts == NULL) {
-        return WPK_ENOMEM;
-    }
+    p.has_parts = WPK_DEMAND(calloc((size_t)graph->value_count + 1, sizeof(*p.has_parts)));
     for (int v = 0; v < graph->value_count; v++) {
         if (regions->views.of[v] >= 0) {
             p.has_parts[regions->views.of[v]] = true;

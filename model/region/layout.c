@@ -24,25 +24,20 @@ struct layouts {
     int value_count; /* of the graph as it was */
 };
 
-static wpk_err layouts_init(struct layouts *l, struct wpk_graph *graph)
+static void layouts_init(struct layouts *l, struct wpk_graph *graph)
 {
     size_t count = (size_t)graph->value_count + 1;
 
     *l = (struct layouts){.graph = graph, .value_count = graph->value_count};
-    l->parent = calloc(count, sizeof(*l->parent));
-    l->is_kept = calloc(count, sizeof(*l->is_kept));
-    l->is_window = calloc(count, sizeof(*l->is_window));
-    l->is_stored = calloc(count, sizeof(*l->is_stored));
-    l->last = calloc(count, sizeof(*l->last));
-    if (l->parent == NULL || l->is_kept == NULL || l->is_window == NULL || l->is_stored == NULL ||
-        l->last == NULL) {
-        return WPK_ENOMEM;
-    }
+    l->parent = WPK_DEMAND(calloc(count, sizeof(*l->parent)));
+    l->is_kept = WPK_DEMAND(calloc(count, sizeof(*l->is_kept)));
+    l->is_window = WPK_DEMAND(calloc(count, sizeof(*l->is_window)));
+    l->is_stored = WPK_DEMAND(calloc(count, sizeof(*l->is_stored)));
+    l->last = WPK_DEMAND(calloc(count, sizeof(*l->last)));
     for (int v = 0; v < graph->value_count; v++) {
         l->parent[v] = v;
         l->last[v] = -1;
     }
-    return WPK_OK;
 }
 
 /* ---- classes */
@@ -167,11 +162,11 @@ static void weigh_step(const struct layouts *l, const struct wpk_graph_region_us
     }
 }
 
-/* Keep classes as they are written where more around them is.   errors  WPK_ENOMEM */
-static wpk_err settle(struct layouts *l, const struct wpk_graph_regions *regions)
+/* Keep classes as they are written where more around them is. */
+static void settle(struct layouts *l, const struct wpk_graph_regions *regions)
 {
-    int64_t *written = calloc((size_t)l->value_count + 1, sizeof(*written));
-    bool changed = written != NULL;
+    int64_t *written = WPK_DEMAND(calloc((size_t)l->value_count + 1, sizeof(*written)));
+    bool changed = true;
 
     while (changed) {
         changed = false;
@@ -186,9 +181,7 @@ static wpk_err settle(struct layouts *l, const struct wpk_graph_regions *regions
             }
         }
     }
-    wpk_err err = written != NULL ? WPK_OK : WPK_ENOMEM;
     free(written);
-    return err;
 }
 
 /* ---- the graph with other orders */
@@ -227,13 +220,13 @@ static wpk_err add_transpose(struct layouts *l, int input, bool to_last, int *ou
                                   .input_count = 1,
                                   .output_count = 1,
                                   .part_count = 1};
-    struct wpk_graph_attribute *perm = WPK_ARENA_NEW(arena, struct wpk_graph_attribute, 1);
-    int64_t *order = WPK_ARENA_NEW(arena, int64_t, WPK_RANK_MAX);
-    int *ends = WPK_ARENA_NEW(arena, int, 2);
+    struct wpk_graph_attribute *perm = WPK_ARENA_DEMAND(arena, struct wpk_graph_attribute, 1);
+    int64_t *order = WPK_ARENA_DEMAND(arena, int64_t, WPK_RANK_MAX);
+    int *ends = WPK_ARENA_DEMAND(arena, int, 2);
 
     wpk_err err = wpk_graph_add_value(graph, "", out);
-    if (err != WPK_OK || perm == NULL || order == NULL || ends == NULL) {
-        return err != WPK_OK ? err : WPK_ENOMEM;
+    if (err != WPK_OK) {
+        return err;
     }
     const struct wpk_graph_value *from = &graph->values[input];
     struct wpk_graph_value *to = &graph->values[*out];
@@ -275,13 +268,11 @@ static wpk_err add_concat(struct layouts *l, const struct wpk_graph_node *node)
     struct wpk_graph *graph = l->graph;
     struct wpk_graph_node copy = *node;
     int output = node->outputs[0];
-    int *ends = WPK_ARENA_NEW(&graph->arena, int, (size_t)node->input_count + 1);
-    struct wpk_graph_attribute *axis = WPK_ARENA_NEW(&graph->arena, struct wpk_graph_attribute, 1);
+    int *ends = WPK_ARENA_DEMAND(&graph->arena, int, (size_t)node->input_count + 1);
+    struct wpk_graph_attribute *axis =
+        WPK_ARENA_DEMAND(&graph->arena, struct wpk_graph_attribute, 1);
     int64_t order[WPK_RANK_MAX];
 
-    if (ends == NULL || axis == NULL) {
-        return WPK_ENOMEM;
-    }
     for (int i = 0; i < node->input_count; i++) {
         ends[i] = l->last[node->inputs[i]];
     }
@@ -316,8 +307,8 @@ static wpk_err add_concat(struct layouts *l, const struct wpk_graph_node *node)
 static wpk_err add_node(struct layouts *l, const struct wpk_graph_node *node)
 {
     struct wpk_graph_node copy = *node;
-    int *inputs = WPK_ARENA_NEW(&l->graph->arena, int, (size_t)node->input_count + 1);
-    wpk_err err = inputs != NULL ? WPK_OK : WPK_ENOMEM;
+    int *inputs = WPK_ARENA_DEMAND(&l->graph->arena, int, (size_t)node->input_count + 1);
+    wpk_err err = WPK_OK;
 
     for (int i = 0; err == WPK_OK && i < node->input_count; i++) {
         int value = node->inputs[i];
@@ -366,23 +357,21 @@ wpk_err wpk_graph_layout(struct wpk_graph *graph, struct wpk_graph_regions *out,
     if (err != WPK_OK) {
         return err;
     }
-    err = layouts_init(&l, graph);
-    if (err == WPK_OK) {
-        for (int n = 0; n < l.graph->node_count; n++) {
-            class_node(&l, out, n);
-            for (int i = 0; i < out->uses[n].argument_count; i++) {
-                l.is_stored[out->uses[n].arguments[i].value] = true;
-            }
+    layouts_init(&l, graph);
+    for (int n = 0; n < l.graph->node_count; n++) {
+        class_node(&l, out, n);
+        for (int i = 0; i < out->uses[n].argument_count; i++) {
+            l.is_stored[out->uses[n].arguments[i].value] = true;
         }
-        for (int v = 0; v < l.value_count; v++) {
-            l.is_kept[find(&l, v)] |= !has_order(&l.graph->values[v]);
-        }
-        err = settle(&l, out);
     }
-    for (int v = 0; err == WPK_OK && v < l.value_count; v++) {
+    for (int v = 0; v < l.value_count; v++) {
+        l.is_kept[find(&l, v)] |= !has_order(&l.graph->values[v]);
+    }
+    settle(&l, out);
+    for (int v = 0; v < l.value_count; v++) {
         any = any || goes_last(&l, v);
     }
-    if (err == WPK_OK && any) {
+    if (any) {
         err = transpose(&l);
         if (err == WPK_OK) {
             wpk_graph_regions_fini(out);

@@ -227,13 +227,10 @@ static int find_region(const struct wpk_graph *graph, struct wpk_graph_regions *
     return regions->count++;
 }
 
-static wpk_err bind(const struct wpk_graph *graph, int node, const struct wpk_lowered *lowered,
-                    const struct wpk_binding *binding, struct wpk_graph_region_use *use)
+static void bind(const struct wpk_graph *graph, int node, const struct wpk_lowered *lowered,
+                 const struct wpk_binding *binding, struct wpk_graph_region_use *use)
 {
-    use->arguments = calloc((size_t)binding->count + 1, sizeof(*use->arguments));
-    if (use->arguments == NULL) {
-        return WPK_ENOMEM;
-    }
+    use->arguments = WPK_DEMAND(calloc((size_t)binding->count + 1, sizeof(*use->arguments)));
     for (int i = 0; i < binding->count; i++) {
         struct wpk_graph_region_argument *argument = &use->arguments[use->argument_count];
         int tensor = wpk_program_find_tensor(&lowered->program, binding->tensor[i].name);
@@ -246,7 +243,6 @@ static wpk_err bind(const struct wpk_graph *graph, int node, const struct wpk_lo
                                                           : graph->nodes[node].outputs[0];
         use->argument_count++;
     }
-    return WPK_OK;
 }
 
 /* True if the node's elements are moved before it, and it can read them from where they come. */
@@ -288,17 +284,6 @@ static void start_group(struct grouping *g, int node, struct wpk_graph_regions *
     grow(g, node);
 }
 
-static wpk_err copy_nodes(const struct group *group, struct wpk_graph_region_use *use)
-{
-    use->nodes = malloc((size_t)group->count * sizeof(*use->nodes));
-    if (use->nodes == NULL) {
-        return WPK_ENOMEM;
-    }
-    memcpy(use->nodes, group->nodes, (size_t)group->count * sizeof(*use->nodes));
-    use->node_count = group->count;
-    return WPK_OK;
-}
-
 static wpk_err add_group(const struct grouping *g, int node, struct wpk_binding *binding,
                          struct wpk_graph_regions *regions, struct wpk_diag *diag)
 {
@@ -312,11 +297,8 @@ static wpk_err add_group(const struct grouping *g, int node, struct wpk_binding 
     if (use->is_host) {
         /* The inputs of a host step that are its arguments, and its output. */
         int inputs = use->host.op == WPK_MODEL_PLAN_SCATTER ? 3 : 1;
-        use->nodes = malloc(sizeof(*use->nodes));
-        use->arguments = calloc((size_t)inputs + 1, sizeof(*use->arguments));
-        if (use->nodes == NULL || use->arguments == NULL) {
-            return WPK_ENOMEM;
-        }
+        use->nodes = WPK_DEMAND(malloc(sizeof(*use->nodes)));
+        use->arguments = WPK_DEMAND(calloc((size_t)inputs + 1, sizeof(*use->arguments)));
         use->nodes[0] = node;
         use->node_count = 1;
         for (int i = 0; i <= inputs; i++) {
@@ -334,10 +316,11 @@ static wpk_err add_group(const struct grouping *g, int node, struct wpk_binding 
                         : err;
     if (err == WPK_OK) {
         use->region = find_region(g->graph, regions, group, &fingerprint);
-        err = copy_nodes(group, use);
-    }
-    err = err == WPK_OK ? bind(g->graph, node, &lowered, binding, use) : err;
-    if (err != WPK_OK && diag != NULL && diag->field[0] == '\0') {
+        use->nodes = WPK_DEMAND(malloc((size_t)group->count * sizeof(*use->nodes)));
+        memcpy(use->nodes, group->nodes, (size_t)group->count * sizeof(*use->nodes));
+        use->node_count = group->count;
+        bind(g->graph, node, &lowered, binding, use);
+    } else if (diag != NULL && diag->field[0] == '\0') {
         snprintf(diag->field, sizeof(diag->field), "node %s (%s)", n->name, n->op);
     }
     wpk_program_fini(&canonical);
@@ -348,23 +331,19 @@ static wpk_err add_group(const struct grouping *g, int node, struct wpk_binding 
 wpk_err wpk_graph_regions_find(const struct wpk_graph *graph, struct wpk_graph_regions *out,
                                struct wpk_diag *diag)
 {
-    struct wpk_binding *binding = calloc(1, sizeof(*binding)); /* large for a stack */
-    struct grouping g = {.graph = graph};
+    struct wpk_binding *binding = WPK_DEMAND(calloc(1, sizeof(*binding))); /* large for a stack */
+    struct grouping g = {
+        .graph = graph,
+        .groups = WPK_DEMAND(calloc((size_t)graph->node_count + 1, sizeof(*g.groups))),
+        .uses = wpk_graph_count_uses(graph),
+    };
     wpk_err err = WPK_OK;
 
     *out = (struct wpk_graph_regions){.count = 0};
-    out->list = calloc((size_t)graph->node_count + 1, sizeof(*out->list));
-    out->uses = calloc((size_t)graph->node_count + 1, sizeof(*out->uses));
-    if (binding == NULL || out->list == NULL || out->uses == NULL) {
-        err = WPK_ENOMEM;
-    }
-    err = err == WPK_OK ? wpk_graph_views_init(&out->views, graph) : err;
-    if (err == WPK_OK) {
-        g.groups = calloc((size_t)g.graph->node_count + 1, sizeof(*g.groups));
-        g.uses = wpk_graph_count_uses(g.graph);
-        err = g.groups != NULL && g.uses != NULL ? WPK_OK : WPK_ENOMEM;
-    }
-    for (int n = 0; err == WPK_OK && n < graph->node_count; n++) {
+    out->list = WPK_DEMAND(calloc((size_t)graph->node_count + 1, sizeof(*out->list)));
+    out->uses = WPK_DEMAND(calloc((size_t)graph->node_count + 1, sizeof(*out->uses)));
+    wpk_graph_views_init(&out->views, graph);
+    for (int n = 0; n < graph->node_count; n++) {
         start_group(&g, n, out);
     }
     for (int n = 0; err == WPK_OK && n < graph->node_count; n++) {

@@ -193,19 +193,15 @@ static wpk_err add_constant(struct wpk_graph *graph, const struct wpk_graph_valu
 }
 
 /* Put a value in the place of a node's input; the input behind the last is added. */
-static wpk_err set_input(struct wpk_graph *graph, int node, int input, int value)
+static void set_input(struct wpk_graph *graph, int node, int input, int value)
 {
     struct wpk_graph_node *n = &graph->nodes[node];
-    int *inputs = WPK_ARENA_NEW(&graph->arena, int, (size_t)n->input_count + 1);
+    int *inputs = WPK_ARENA_DEMAND(&graph->arena, int, (size_t)n->input_count + 1);
 
-    if (inputs == NULL) {
-        return WPK_ENOMEM;
-    }
     memcpy(inputs, n->inputs, (size_t)n->input_count * sizeof(int));
     inputs[input] = value;
     n->input_count += input == n->input_count;
     n->inputs = inputs;
-    return WPK_OK;
 }
 
 /* Which number of the factor is that of element `i`. */
@@ -259,7 +255,8 @@ static wpk_err change_constant(struct absorption *a, const struct place *place,
         data[i] =
             (float)(value * (factor != NULL ? factor[k] : 1) + (addend != NULL ? addend[k] : 0));
     }
-    return set_input(a->graph, place->node, place->input, number);
+    set_input(a->graph, place->node, place->input, number);
+    return WPK_OK;
 }
 
 /* ---- where the addend goes */
@@ -322,7 +319,10 @@ static wpk_err add_to_bias(struct absorption *a)
     for (int64_t k = 0; err == WPK_OK && k < a->affine.count; k++) {
         data[k] = (float)a->affine.addend[k];
     }
-    return err == WPK_OK ? set_input(graph, node, BIAS, bias) : err;
+    if (err == WPK_OK) {
+        set_input(graph, node, BIAS, bias);
+    }
+    return err;
 }
 
 /* The addend has no place: the node becomes x + addend. */
@@ -331,12 +331,9 @@ static wpk_err become_add(struct absorption *a, int node)
     struct wpk_graph *graph = a->graph;
     struct wpk_graph_node *n = &graph->nodes[node];
     struct wpk_graph_value like = graph->values[a->affine.x];
-    int *inputs = WPK_ARENA_NEW(&graph->arena, int, 2);
+    int *inputs = WPK_ARENA_DEMAND(&graph->arena, int, 2);
     float *data = NULL;
 
-    if (inputs == NULL) {
-        return WPK_ENOMEM;
-    }
     for (int d = 0; d < like.rank; d++) {
         like.extent[d] = d == a->affine.dim ? like.extent[d] : 1;
     }
@@ -405,8 +402,8 @@ wpk_err wpk_graph_absorb(struct wpk_graph *graph)
 {
     struct absorption a = {.graph = graph, .uses = wpk_graph_count_uses(graph)};
 
-    a.removed = calloc((size_t)graph->node_count + 1, sizeof(*a.removed));
-    wpk_err err = a.uses != NULL && a.removed != NULL ? WPK_OK : WPK_ENOMEM;
+    a.removed = WPK_DEMAND(calloc((size_t)graph->node_count + 1, sizeof(*a.removed)));
+    wpk_err err = WPK_OK;
     for (int n = 0; err == WPK_OK && n < graph->node_count; n++) {
         err = wpk_graph_affine_find(graph, n, &a.affine);
         if (err == WPK_OK && a.uses[a.affine.x] != 1) {

@@ -153,12 +153,11 @@ wpk_err wpk_graph_fuse(const struct wpk_graph *graph, const int *nodes, int coun
                        struct wpk_lowered *out, struct wpk_diag *diag)
 {
     const struct wpk_lowered *parts[WPK_FUSE_NODES_MAX];
-    struct fusion *f = calloc(1, sizeof(*f));
+    struct fusion *f = WPK_DEMAND(calloc(1, sizeof(*f)));
     wpk_err err = WPK_OK;
 
     WPK_ASSERT(count >= 1 && count <= WPK_FUSE_NODES_MAX);
     *out = (struct wpk_lowered){.operand_count = 0};
-    err = f != NULL ? WPK_OK : WPK_ENOMEM;
     for (int i = 0; err == WPK_OK && i < count; i++) {
         err = wpk_graph_lower(graph, nodes[i], &parts[i], diag);
     }

@@ -60,9 +60,7 @@ static const char *join_names(const struct wpk_joint *m, const struct wpk_joint_
     for (int j = 0; j < m->member_count; j++) {
         wpk_buf_printf(&text, "%s%s", j > 0 ? " + " : "", m->graph->nodes[level->nodes[j]].name);
     }
-    const char *copy = wpk_buf_status(&text) == WPK_OK
-                           ? wpk_arena_copy_text(&m->graph->arena, wpk_buf_text(&text))
-                           : NULL;
+    const char *copy = wpk_graph_format(m->graph, "%s", wpk_buf_text(&text));
     wpk_buf_fini(&text);
     return copy;
 }
@@ -73,9 +71,9 @@ static wpk_err make_node(struct wpk_joint *m, const struct wpk_joint_level *leve
 {
     struct wpk_graph *graph = m->graph;
     const struct wpk_graph_node *first = &graph->nodes[level->nodes[0]];
-    int *inputs = WPK_ARENA_NEW(&graph->arena, int, (size_t)first->input_count + 1);
+    int *inputs = WPK_ARENA_DEMAND(&graph->arena, int, (size_t)first->input_count + 1);
     int values[WPK_JOINT_MEMBERS_MAX];
-    wpk_err err = inputs != NULL ? WPK_OK : WPK_ENOMEM;
+    wpk_err err = WPK_OK;
 
     *out = *first;
     out->name = join_names(m, level);
@@ -96,7 +94,7 @@ static wpk_err make_node(struct wpk_joint *m, const struct wpk_joint_level *leve
         out->outputs = inputs + first->input_count;
         err = add_joint(graph, values, m->member_count, level->dim, &inputs[first->input_count]);
     }
-    return err == WPK_OK && out->name == NULL ? WPK_ENOMEM : err;
+    return err;
 }
 
 /* The level of which the node is a member, and whether it is the first in the graph; -1: none. */

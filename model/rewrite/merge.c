@@ -287,22 +287,22 @@ static bool find_members(struct wpk_joint *m, int node)
     return false;
 }
 
-static wpk_err count_uses(struct wpk_joint *m)
+static void count_uses(struct wpk_joint *m)
 {
     free(m->uses);
     m->uses = wpk_graph_count_uses(m->graph);
-    return m->uses != NULL ? WPK_OK : WPK_ENOMEM;
 }
 
 wpk_err wpk_graph_merge(struct wpk_graph *graph)
 {
     struct wpk_joint m = {.graph = graph};
-    wpk_err err = count_uses(&m);
+    wpk_err err = WPK_OK;
 
+    count_uses(&m);
     for (int n = 0; err == WPK_OK && n < graph->node_count; n++) {
         if (!is_constant(graph, graph->nodes[n].outputs[0]) && find_members(&m, n)) {
             err = wpk_joint_apply(&m);
-            err = err == WPK_OK ? count_uses(&m) : err;
+            count_uses(&m);
         }
     }
     free(m.uses);

@@ -116,14 +116,14 @@ static wpk_err add_function(struct wpk_graph *graph, const struct wpk_graph_node
                             int *out)
 {
     struct wpk_graph_node copy = *function;
-    int *ends = WPK_ARENA_NEW(&graph->arena, int, (size_t)function->input_count + 1);
-    struct wpk_graph_attribute *attributes = WPK_ARENA_NEW(
+    int *ends = WPK_ARENA_DEMAND(&graph->arena, int, (size_t)function->input_count + 1);
+    struct wpk_graph_attribute *attributes = WPK_ARENA_DEMAND(
         &graph->arena, struct wpk_graph_attribute, (size_t)function->attribute_count + 1);
-    int64_t *shape = WPK_ARENA_NEW(&graph->arena, int64_t, WPK_RANK_MAX);
+    int64_t *shape = WPK_ARENA_DEMAND(&graph->arena, int64_t, WPK_RANK_MAX);
 
     wpk_err err = wpk_graph_add_value(graph, "", out);
-    if (err != WPK_OK || ends == NULL || attributes == NULL || shape == NULL) {
-        return err != WPK_OK ? err : WPK_ENOMEM;
+    if (err != WPK_OK) {
+        return err;
     }
     struct wpk_graph_value *y = &graph->values[*out];
     enum wpk_dtype dtype = graph->values[function->outputs[0]].dtype;
@@ -160,8 +160,8 @@ static wpk_err swap(struct wpk_graph *graph, const struct wpk_graph_node *old, i
                     const struct function *function)
 {
     struct wpk_graph_node copy = old[moving];
-    int *inputs = WPK_ARENA_NEW(&graph->arena, int, (size_t)copy.input_count + 1);
-    wpk_err err = inputs != NULL ? WPK_OK : WPK_ENOMEM;
+    int *inputs = WPK_ARENA_DEMAND(&graph->arena, int, (size_t)copy.input_count + 1);
+    wpk_err err = WPK_OK;
 
     for (int i = 0; err == WPK_OK && i < copy.input_count; i++) {
         inputs[i] = old[moving].inputs[i];
@@ -308,19 +308,15 @@ static int find_equal(const struct wpk_graph *graph, int node)
 /* Read what is equal in the place of what functions compute that undo each other. */
 static wpk_err drop_equals(struct wpk_graph *graph)
 {
-    int *equal = calloc((size_t)graph->value_count + 1, sizeof(*equal));
+    int *equal = WPK_DEMAND(calloc((size_t)graph->value_count + 1, sizeof(*equal)));
     bool any = false;
 
-    for (int v = 0; equal != NULL && v < graph->value_count; v++) {
+    for (int v = 0; v < graph->value_count; v++) {
         equal[v] = v;
     }
-    for (int n = 0; equal != NULL && n < graph->node_count; n++) {
+    for (int n = 0; n < graph->node_count; n++) {
         const struct wpk_graph_node *node = &graph->nodes[n];
-        int *inputs = WPK_ARENA_NEW(&graph->arena, int, (size_t)node->input_count + 1);
-        if (inputs == NULL) {
-            free(equal);
-            return WPK_ENOMEM;
-        }
+        int *inputs = WPK_ARENA_DEMAND(&graph->arena, int, (size_t)node->input_count + 1);
         for (int i = 0; i < node->input_count; i++) {
             inputs[i] = node->inputs[i] < 0 ? -1 : equal[node->inputs[i]];
         }
@@ -329,9 +325,8 @@ static wpk_err drop_equals(struct wpk_graph *graph)
         equal[node->outputs[0]] = found >= 0 ? found : node->outputs[0];
         any = any || found >= 0;
     }
-    wpk_err err = equal == NULL ? WPK_ENOMEM : any ? wpk_graph_prune(graph) : WPK_OK;
     free(equal);
-    return err;
+    return any ? wpk_graph_prune(graph) : WPK_OK;
 }
 
 wpk_err wpk_graph_narrow(struct wpk_graph *graph)
@@ -341,10 +336,10 @@ wpk_err wpk_graph_narrow(struct wpk_graph *graph)
 
     for (int pass = 0; err == WPK_OK && any && pass < PASSES_MAX; pass++) {
         int *uses = wpk_graph_count_uses(graph);
-        struct function *functions = calloc((size_t)graph->node_count + 1, sizeof(*functions));
-        bool *is_passed = calloc((size_t)graph->node_count + 1, sizeof(*is_passed));
-        err = uses != NULL && functions != NULL && is_passed != NULL ? WPK_OK : WPK_ENOMEM;
-        any = err == WPK_OK && find_functions(graph, uses, functions, is_passed);
+        struct function *functions =
+            WPK_DEMAND(calloc((size_t)graph->node_count + 1, sizeof(*functions)));
+        bool *is_passed = WPK_DEMAND(calloc((size_t)graph->node_count + 1, sizeof(*is_passed)));
+        any = find_functions(graph, uses, functions, is_passed);
         err = any ? pass_once(graph, functions, is_passed) : err;
         free(uses);
         free(functions);

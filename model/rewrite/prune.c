@@ -24,15 +24,15 @@ struct pruning {
 
 static wpk_err remove_dead(struct wpk_graph *graph)
 {
-    bool *needed = calloc((size_t)graph->value_count + 1, sizeof(*needed));
-    bool *alive = calloc((size_t)graph->node_count + 1, sizeof(*alive));
+    bool *needed = WPK_DEMAND(calloc((size_t)graph->value_count + 1, sizeof(*needed)));
+    bool *alive = WPK_DEMAND(calloc((size_t)graph->node_count + 1, sizeof(*alive)));
     int count = 0;
-    wpk_err err = needed != NULL && alive != NULL ? WPK_OK : WPK_ENOMEM;
+    wpk_err err = WPK_OK;
 
-    for (int i = 0; err == WPK_OK && i < graph->output_count; i++) {
+    for (int i = 0; i < graph->output_count; i++) {
         needed[graph->outputs[i]] = true;
     }
-    for (int n = graph->node_count - 1; err == WPK_OK && n >= 0; n--) {
+    for (int n = graph->node_count - 1; n >= 0; n--) {
         const struct wpk_graph_node *node = &graph->nodes[n];
         alive[n] = needed[node->outputs[0]];
         for (int i = 0; alive[n] && i < node->input_count; i++) {
@@ -169,9 +169,9 @@ static wpk_err cut_constant(struct wpk_graph *graph, int value, const struct ran
 static wpk_err slice_operand(struct wpk_graph *graph, int node, int value,
                              const struct range *range, struct wpk_graph_node *slice, int *out)
 {
-    int *outputs = WPK_ARENA_NEW(&graph->arena, int, 1);
+    int *outputs = WPK_ARENA_DEMAND(&graph->arena, int, 1);
 
-    wpk_err err = outputs != NULL ? wpk_graph_add_value(graph, "", out) : WPK_ENOMEM;
+    wpk_err err = wpk_graph_add_value(graph, "", out);
     if (err != WPK_OK) {
         return err;
     }
@@ -199,8 +199,8 @@ struct narrowed {
 static wpk_err narrow_operands(struct wpk_graph *graph, int node, const struct wpk_lowered *lowered,
                                const int *dims, const struct range *range, struct narrowed *out)
 {
-    int *inputs = WPK_ARENA_NEW(&graph->arena, int, (size_t)out->node.input_count);
-    wpk_err err = inputs != NULL ? WPK_OK : WPK_ENOMEM;
+    int *inputs = WPK_ARENA_DEMAND(&graph->arena, int, (size_t)out->node.input_count);
+    wpk_err err = WPK_OK;
 
     for (int i = 0; err == WPK_OK && i < out->node.input_count; i++) {
         struct range part = *range;
@@ -326,10 +326,7 @@ static wpk_err shift_readers(struct wpk_graph *graph, int value, const struct ra
         WPK_ASSERT(found);
         if (wpk_operator_find(node->op, node->domain)->kind == WPK_KIND_GATHER) {
             int64_t index = part.begin - range->begin;
-            int *inputs = WPK_ARENA_NEW(&graph->arena, int, 2);
-            if (inputs == NULL) {
-                return WPK_ENOMEM;
-            }
+            int *inputs = WPK_ARENA_DEMAND(&graph->arena, int, 2);
             inputs[0] = value;
             err = wpk_graph_add_integers(graph, &index, 1, &inputs[1]);
             graph->values[inputs[1]].rank = graph->values[node->inputs[1]].rank;
@@ -347,7 +344,6 @@ static wpk_err prune_node(struct pruning *p, int node)
 {
     struct wpk_graph *graph = p->graph;
     int value = graph->nodes[node].outputs[0];
-    struct narrowed *narrowed = NULL;
     struct range range;
 
     if (graph->values[value].is_output || graph->values[value].data != NULL ||
@@ -355,8 +351,8 @@ static wpk_err prune_node(struct pruning *p, int node)
         return WPK_ENOENT;
     }
     int64_t whole = graph->values[value].extent[range.dim];
-    narrowed = calloc(1, sizeof(*narrowed));
-    wpk_err err = narrowed != NULL ? narrow(graph, node, &range, narrowed) : WPK_ENOMEM;
+    struct narrowed *narrowed = WPK_DEMAND(calloc(1, sizeof(*narrowed)));
+    wpk_err err = narrow(graph, node, &range, narrowed);
     err = err == WPK_OK ? put(graph, node, &range, narrowed) : err;
     free(narrowed);
     return err == WPK_OK ? shift_readers(graph, value, &range, whole) : err;
@@ -391,11 +387,10 @@ static wpk_err read_part(struct wpk_graph *graph, int node)
     return WPK_OK;
 }
 
-static wpk_err count_uses(struct pruning *p)
+static void count_uses(struct pruning *p)
 {
     free(p->uses);
     p->uses = wpk_graph_count_uses(p->graph);
-    return p->uses != NULL ? WPK_OK : WPK_ENOMEM;
 }
 
 /* From the last node on: the Slices that a node gets are readers of earlier ones. */
@@ -407,10 +402,13 @@ wpk_err wpk_graph_prune(struct wpk_graph *graph)
     for (int n = 0; err == WPK_OK && n < graph->node_count; n++) {
         err = read_part(graph, n);
     }
-    err = err == WPK_OK ? count_uses(&p) : err;
+    count_uses(&p);
     for (int n = graph->node_count - 1; err == WPK_OK && n >= 0; n--) {
         err = prune_node(&p, n);
-        err = err == WPK_OK ? count_uses(&p) : err == WPK_ENOENT ? WPK_OK : err;
+        if (err == WPK_OK) {
+            count_uses(&p);
+        }
+        err = err == WPK_ENOENT ? WPK_OK : err;
     }
     free(p.uses);
     return err == WPK_OK ? remove_dead(graph) : err;

@@ -239,19 +239,16 @@ static wpk_err append(struct attempt *a, const char *op, const int *operands, in
 {
     struct wpk_graph *graph = a->graph;
     struct wpk_graph_node node = {.name = graph->nodes[a->nodes[0]].name,
-                                  .op = wpk_arena_copy_text(&graph->arena, op),
+                                  .op = wpk_graph_format(graph, "%s", op),
                                   .domain = "",
                                   .input_count = count,
                                   .output_count = 1,
                                   .part_count = 1,
                                   .loop = graph->nodes[a->nodes[0]].loop,
                                   .times = graph->nodes[a->nodes[0]].times};
-    int *values = WPK_ARENA_NEW(&graph->arena, int, (size_t)count + 1);
+    int *values = WPK_ARENA_DEMAND(&graph->arena, int, (size_t)count + 1);
     bool is_sum = strcmp(op, "Add") == 0 || strcmp(op, "Sub") == 0;
 
-    if (values == NULL || node.op == NULL) {
-        return WPK_ENOMEM;
-    }
     if (is_sum && !wpk_graph_same_shape(&graph->values[operands[0]], &graph->values[operands[1]])) {
         return WPK_ENOENT;
     }
@@ -454,7 +451,7 @@ static wpk_err apply_one(struct wpk_graph *graph, int *first)
     int *uses = wpk_graph_count_uses(graph);
     int count = 0;
     const struct wpk_rule *list = wpk_rules(&count);
-    wpk_err err = uses != NULL ? WPK_ENOENT : WPK_ENOMEM;
+    wpk_err err = WPK_ENOENT;
 
     for (; err == WPK_ENOENT && *first < graph->node_count; (*first)++) {
         for (int r = 0; err == WPK_ENOENT && r < count; r++) {
