@@ -148,10 +148,7 @@ static wpk_err take_nest(struct lowering *l)
 
 static wpk_err lower_nest(const struct wpk_nest *nest, struct wpk_schedule *out)
 {
-    struct lowering *l = calloc(1, sizeof(*l));
-    if (l == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct lowering *l = WPK_DEMAND(calloc(1, sizeof(*l)));
     l->nest = nest;
     l->out = out;
     wpk_err err = wpk_program_copy(nest->program, &out->program);
@@ -170,10 +167,7 @@ wpk_err wpk_lower(const struct wpk_space *space, const struct wpk_candidate *can
     if (!wpk_space_is_legal(space, candidate)) {
         return wpk_fail(diag, WPK_EINVAL, "the candidate breaks a rule of its space");
     }
-    struct wpk_nest *nest = calloc(1, sizeof(*nest));
-    if (nest == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_nest *nest = WPK_DEMAND(calloc(1, sizeof(*nest)));
     out->threads = space->options.threads;
     snprintf(out->by, sizeof(out->by), "%s", wpk_candidate_back_end(space, candidate));
     wpk_target_print(&space->options.device, space->options.strict, out->target);

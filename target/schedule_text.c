@@ -118,10 +118,7 @@ static wpk_err parse_program(struct wpk_text_reader *reader, struct wpk_schedule
     }
     end += *end == '\n';
     size_t size = (size_t)(end - reader->next);
-    char *text = malloc(size + 1);
-    if (text == NULL) {
-        return WPK_ENOMEM;
-    }
+    char *text = WPK_DEMAND(malloc(size + 1));
     memcpy(text, reader->next, size);
     text[size] = '\0';
     struct wpk_diag inner = {0};
@@ -184,10 +181,7 @@ static wpk_err parse_all(struct wpk_text_reader *reader, struct wpk_schedule *ou
 
 wpk_err wpk_schedule_parse(const char *text, struct wpk_schedule *out, struct wpk_diag *diag)
 {
-    struct wpk_text_reader *reader = calloc(1, sizeof(*reader));
-    if (reader == NULL) {
-        return WPK_ENOMEM;
-    }
+    struct wpk_text_reader *reader = WPK_DEMAND(calloc(1, sizeof(*reader)));
     reader->next = text;
     reader->diag = diag;
     memset(out, 0, sizeof(*out));

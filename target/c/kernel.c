@@ -1,6 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "target/c/kernel.h"
 
+#include "nest/schedule.h"
+#include "nest/target.h"
+
+#include <stdlib.h>
+
+struct wpk_c_kernel *wpk_c_kernel_new(const struct wpk_schedule *schedule,
+                                      const struct wpk_program *program, const char *symbol)
+{
+    struct wpk_c_kernel *k = WPK_DEMAND(calloc(1, sizeof(*k)));
+    k->nest = schedule->nest;
+    k->program = program;
+    k->symbol = symbol;
+    k->strict = wpk_target_is_strict(schedule->target);
+    k->known = WPK_DEMAND(calloc((size_t)program->node_count + 1, sizeof(*k->known)));
+    k->used = WPK_DEMAND(calloc((size_t)program->node_count + 1, sizeof(*k->used)));
+    for (int e = 0; e < k->nest->entry_count; e++) {
+        k->entry_of[k->nest->entry[e].stage] = e;
+    }
+    return k;
+}
+
+void wpk_c_kernel_free(struct wpk_c_kernel *k)
+{
+    wpk_c_storage_drop(k->storage, &k->storage_count);
+    wpk_c_storage_drop(k->surveyed, &k->surveyed_count);
+    wpk_forms_fini(&k->forms);
+    wpk_buf_fini(&k->functions);
+    free(k->known);
+    free(k->used);
+    free(k);
+}
+
 void wpk_c_refuse(struct wpk_c_kernel *k, const char *why)
 {
     if (k->refusal == NULL) {

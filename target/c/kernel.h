@@ -241,6 +241,13 @@ void wpk_c_storage_put_name(struct wpk_c_kernel *k, int tensor, int storage);
 
 /* ---- everywhere */
 
+struct wpk_schedule;
+
+/* A kernel of this name for a schedule and its program, expanded, which are borrowed. */
+struct wpk_c_kernel *wpk_c_kernel_new(const struct wpk_schedule *schedule,
+                                      const struct wpk_program *program, const char *symbol);
+void wpk_c_kernel_free(struct wpk_c_kernel *k);
+
 /* Note the first reason why the kernel cannot be printed. */
 void wpk_c_refuse(struct wpk_c_kernel *k, const char *why);
 

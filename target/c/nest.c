@@ -60,11 +60,7 @@ static void print_placed(struct wpk_c_kernel *k, struct definition *d, int i,
 {
     struct wpk_nest_place place = {.entry = d->entry, .update = d->update, .loop = i - d->added};
     int count = k->nest->entry_count, first = k->storage_count;
-    struct wpk_c_box *box = calloc((size_t)count, sizeof(*box));
-    if (box == NULL) {
-        wpk_c_refuse(k, "memory ran out");
-        return;
-    }
+    struct wpk_c_box *box = WPK_DEMAND(calloc((size_t)count, sizeof(*box)));
     box[d->entry].present = true;
     for (int a = 0; a < d->stage->axis_count; a++) {
         box[d->entry].low[a] = space->at[a];
@@ -560,19 +556,15 @@ static void begin_definition(struct wpk_c_kernel *k, int e, bool update, struct 
 static void print_definition(struct wpk_c_kernel *k, int e, bool update,
                              const struct wpk_c_box *box)
 {
-    struct definition *d = malloc(sizeof(*d));
-    struct space *space = malloc(sizeof(*space));
-    if (d == NULL || space == NULL) {
-        wpk_c_refuse(k, "memory ran out");
-    } else {
-        begin_definition(k, e, update, d);
-        for (int a = 0; a < d->stage->axis_count; a++) {
-            bool pure = a < d->stage->rank;
-            space->at[a] = pure ? box->low[a] : wpk_form_number(0);
-            set_span(&space->span[a], pure ? box->size[a] : d->stage->axes[a].extent);
-        }
-        print_loops(k, d, 0, space);
+    struct definition *d = WPK_DEMAND(malloc(sizeof(*d)));
+    struct space *space = WPK_DEMAND(malloc(sizeof(*space)));
+    begin_definition(k, e, update, d);
+    for (int a = 0; a < d->stage->axis_count; a++) {
+        bool pure = a < d->stage->rank;
+        space->at[a] = pure ? box->low[a] : wpk_form_number(0);
+        set_span(&space->span[a], pure ? box->size[a] : d->stage->axes[a].extent);
     }
+    print_loops(k, d, 0, space);
     free(space);
     free(d);
 }
@@ -598,14 +590,12 @@ void wpk_c_print_entries(struct wpk_c_kernel *k)
     for (int e = k->nest->entry_count - 1; e >= 0 && k->refusal == NULL; e--) {
         const struct wpk_nest_entry *entry = &k->nest->entry[e];
         const struct wpk_stage *stage = &k->program->stages[entry->stage];
-        struct wpk_c_box *box = calloc(1, sizeof(*box));
+        struct wpk_c_box *box = WPK_DEMAND(calloc(1, sizeof(*box)));
         bool root = entry->place.entry < 0 || entry->place.loop < 0;
-        for (int a = 0; a < stage->rank && box != NULL; a++) {
+        for (int a = 0; a < stage->rank; a++) {
             box->size[a] = stage->axes[a].extent;
         }
-        if (box == NULL) {
-            wpk_c_refuse(k, "memory ran out");
-        } else if (root && !entry->inlined) {
+        if (root && !entry->inlined) {
             print_entry(k, e, box);
         }
         free(box);

@@ -119,59 +119,31 @@ static void assemble(struct wpk_c_kernel *k, const struct wpk_buf *body, struct 
     wpk_buf_append_text(out, ");\n  return 0;\n}\n");
 }
 
-static wpk_err begin(struct wpk_c_kernel *k, const struct wpk_nest *nest,
-                     const struct wpk_program *program)
-{
-    k->nest = nest;
-    k->in_place = wpk_nest_in_place(nest);
-    k->program = program;
-    k->known = calloc((size_t)program->node_count + 1, sizeof(*k->known));
-    k->used = calloc((size_t)program->node_count + 1, sizeof(*k->used));
-    for (int e = 0; e < nest->entry_count; e++) {
-        k->entry_of[nest->entry[e].stage] = e;
-    }
-    return k->known == NULL || k->used == NULL ? WPK_ENOMEM : WPK_OK;
-}
-
 static wpk_err print_kernel(const struct wpk_schedule *schedule, const char *symbol,
                             struct wpk_buf *out, struct wpk_diag *diag)
 {
-    struct wpk_c_kernel *k = calloc(1, sizeof(*k));
     struct wpk_program program;
     struct wpk_buf body = {0};
     struct wpk_device device = {0};
-    if (k == NULL) {
-        return WPK_ENOMEM;
-    }
-    wpk_target_read(schedule->target, &device);
-    k->vector_bytes = device.cpu.vector_bytes;
-    k->strict = wpk_target_is_strict(schedule->target);
-    k->symbol = symbol;
     wpk_err err = wpk_schedule_expand(schedule, &program);
     if (err != WPK_OK) {
-        free(k);
         return err;
     }
-    err = begin(k, schedule->nest, &program);
-    if (err == WPK_OK) {
-        print(k, &body);
-        if (k->refusal != NULL) {
-            wpk_diag_set_at(diag, k->refused.line, k->refused.column,
-                            "the back end c cannot print this kernel: %s", k->refusal);
-            err = WPK_EUNSUPPORTED;
-        } else {
-            assemble(k, &body, out);
-            err = wpk_buf_status(out);
-        }
+    wpk_target_read(schedule->target, &device);
+    struct wpk_c_kernel *k = wpk_c_kernel_new(schedule, &program, symbol);
+    k->vector_bytes = device.cpu.vector_bytes;
+    k->in_place = wpk_nest_in_place(schedule->nest);
+    print(k, &body);
+    if (k->refusal != NULL) {
+        wpk_diag_set_at(diag, k->refused.line, k->refused.column,
+                        "the back end c cannot print this kernel: %s", k->refusal);
+        err = WPK_EUNSUPPORTED;
+    } else {
+        assemble(k, &body, out);
+        err = wpk_buf_status(out);
     }
-    wpk_c_storage_drop(k->storage, &k->storage_count);
-    wpk_c_storage_drop(k->surveyed, &k->surveyed_count);
-    wpk_forms_fini(&k->forms);
-    wpk_buf_fini(&k->functions);
     wpk_buf_fini(&body);
-    free(k->known);
-    free(k->used);
-    free(k);
+    wpk_c_kernel_free(k);
     wpk_program_fini(&program);
     return err;
 }

@@ -27,18 +27,13 @@ static bool is_shared(const struct wpk_c_kernel *k, int e)
     return wpk_cuda_is_shared(k, k->program->stages[k->nest->entry[e].stage].output);
 }
 
-/* The regions of the entries that are computed inside loop i, by entry; NULL and a refusal if
- * memory runs out.
+/* The regions of the entries that are computed inside loop i, by entry.
  *   owns    the caller frees it */
 static struct wpk_c_box *find_boxes(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d,
                                     int i, const struct wpk_cuda_iteration *space)
 {
     struct wpk_nest_place place = {.entry = d->entry, .update = d->update, .loop = i - d->added};
-    struct wpk_c_box *box = calloc((size_t)k->nest->entry_count, sizeof(*box));
-    if (box == NULL) {
-        wpk_c_refuse(k, "memory ran out");
-        return NULL;
-    }
+    struct wpk_c_box *box = WPK_DEMAND(calloc((size_t)k->nest->entry_count, sizeof(*box)));
     box[d->entry].present = true;
     for (int a = 0; a < d->stage->axis_count; a++) {
         box[d->entry].low[a] = space->at[a];
@@ -54,9 +49,6 @@ static void print_placed(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, 
     int count = k->nest->entry_count, first = k->storage_count;
     struct wpk_c_box *box = find_boxes(k, d, i, space);
     bool shares = false;
-    if (box == NULL) {
-        return;
-    }
     wpk_c_line(&k->text, "{");
     for (int e = d->entry + 1; e < count; e++) {
         shares = shares || (wpk_cuda_is_placed(&k->nest->entry[e], d, i) && is_shared(k, e));
@@ -110,11 +102,7 @@ static void print_unrolled(struct wpk_c_kernel *k, struct wpk_cuda_definition *d
                            const struct wpk_cuda_iteration *space)
 {
     const struct wpk_nest_loop *loop = &d->loop[i];
-    struct wpk_cuda_iteration *inner = malloc(sizeof(*inner));
-    if (inner == NULL) {
-        wpk_c_refuse(k, "memory ran out");
-        return;
-    }
+    struct wpk_cuda_iteration *inner = WPK_DEMAND(malloc(sizeof(*inner)));
     *inner = *space;
     bool repeats = space->span[loop->axis] > loop->step;
     k->launch->repeats += repeats;
@@ -136,11 +124,7 @@ static void print_serial(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, 
     const struct wpk_nest_loop *loop = &d->loop[i];
     int64_t whole = space->span[loop->axis] / loop->step;
     int64_t rest = space->span[loop->axis] % loop->step;
-    struct wpk_cuda_iteration *inner = malloc(sizeof(*inner));
-    if (inner == NULL) {
-        wpk_c_refuse(k, "memory ran out");
-        return;
-    }
+    struct wpk_cuda_iteration *inner = WPK_DEMAND(malloc(sizeof(*inner)));
     *inner = *space;
     inner->span[loop->axis] = loop->step;
     bool repeats = whole + (rest > 0) > 1;
@@ -235,12 +219,8 @@ static void print_stage(struct wpk_c_kernel *k, struct wpk_cuda_definition *d,
                         const struct ahead *ahead, const struct wpk_form *n, bool copies,
                         const struct wpk_cuda_iteration *space)
 {
-    struct wpk_cuda_iteration *inner = malloc(sizeof(*inner));
+    struct wpk_cuda_iteration *inner = WPK_DEMAND(malloc(sizeof(*inner)));
     int first = k->storage_count;
-    if (inner == NULL) {
-        wpk_c_refuse(k, "memory ran out");
-        return;
-    }
     *inner = *space;
     /* Begin what belongs to iteration `n`, in its buffer. */
     wpk_c_line(&k->text, "{");
@@ -248,7 +228,7 @@ static void print_stage(struct wpk_c_kernel *k, struct wpk_cuda_definition *d,
     k->launch->depth = ahead->depth;
     k->launch->buffer = wpk_form_modulo(&k->forms, n, ahead->depth);
     struct wpk_c_box *box = find_boxes(k, d, ahead->last, inner);
-    for (int e = k->nest->entry_count - 1; box != NULL && e > d->entry && k->refusal == NULL; e--) {
+    for (int e = k->nest->entry_count - 1; e > d->entry && k->refusal == NULL; e--) {
         if (wpk_cuda_is_placed(&k->nest->entry[e], d, ahead->last) && box[e].present) {
             wpk_c_storage_add(k, k->program->stages[k->nest->entry[e].stage].output, &box[e]);
             k->launch->async = copies && is_async(k, &k->nest->entry[e]);
@@ -360,13 +340,9 @@ static void print_thread_loop(struct wpk_c_kernel *k, struct wpk_cuda_definition
                               const struct wpk_cuda_iteration *space)
 {
     const struct wpk_nest_loop *loop = &d->loop[i];
-    struct wpk_cuda_iteration *inner = malloc(sizeof(*inner));
+    struct wpk_cuda_iteration *inner = WPK_DEMAND(malloc(sizeof(*inner)));
     bool outermost = d->inside[i] * d->most[i] == d->threads;
     bool idle = outermost && d->threads < k->launch->surveyed && !d->own;
-    if (inner == NULL) {
-        wpk_c_refuse(k, "memory ran out");
-        return;
-    }
     *inner = *space;
     inner->span[loop->axis] = loop->step;
     wpk_c_advance(k, &inner->at[loop->axis], wpk_cuda_part(k, d->inside[i], d->most[i]),
@@ -445,39 +421,35 @@ static void size_of(const struct wpk_stage *stage, const struct wpk_c_box *box, 
 void wpk_cuda_print_definition(struct wpk_c_kernel *k, int e, bool update,
                                const struct wpk_c_box *box)
 {
-    struct wpk_cuda_definition *d = malloc(sizeof(*d));
-    struct wpk_cuda_iteration *space = malloc(sizeof(*space));
+    struct wpk_cuda_definition *d = WPK_DEMAND(malloc(sizeof(*d)));
+    struct wpk_cuda_iteration *space = WPK_DEMAND(malloc(sizeof(*space)));
     struct wpk_cuda_launch *launch = k->launch;
     int64_t blocks = 1;
-    if (d == NULL || space == NULL) {
-        wpk_c_refuse(k, "memory ran out");
-    } else {
-        wpk_cuda_begin_definition(k, e, update, d);
-        size_of(d->stage, box, space->span);
-        wpk_cuda_count_parallel(d, space->span, &blocks);
-        space->guard_count = 0;
-        for (int a = 0; a < d->stage->axis_count; a++) {
-            space->at[a] = a < d->stage->rank ? box->low[a] : wpk_form_number(0);
-        }
-        bool threads = wpk_cuda_has_thread_loop(d, WPK_BIND_THREAD_Z, WPK_BIND_THREAD_X);
-        if (launch->threads_depth > 0 && (threads || !d->own)) {
-            wpk_c_refuse(k, "inside a loop over threads a stage has no threads and no shared "
-                            "memory of its own: compute it in a loop around the threads");
-        }
-        d->single = !threads && !d->own;
-        if (wpk_cuda_has_parts(d)) {
-            share_out(k, d);
-            blocks = launch->parts * launch->tiles;
-        }
-        launch->blocks = blocks > launch->blocks ? blocks : launch->blocks;
-        launch->threads = d->threads > launch->threads ? d->threads : launch->threads;
-        print_loops(k, d, 0, space);
-        if (d->shares && d->update && k->refusal == NULL) {
-            wpk_cuda_join_shares(k, d);
-        }
-        if (wpk_cuda_has_parts(d) && launch->parts > 1 && k->refusal == NULL) {
-            wpk_cuda_join_parts(k, d);
-        }
+    wpk_cuda_begin_definition(k, e, update, d);
+    size_of(d->stage, box, space->span);
+    wpk_cuda_count_parallel(d, space->span, &blocks);
+    space->guard_count = 0;
+    for (int a = 0; a < d->stage->axis_count; a++) {
+        space->at[a] = a < d->stage->rank ? box->low[a] : wpk_form_number(0);
+    }
+    bool threads = wpk_cuda_has_thread_loop(d, WPK_BIND_THREAD_Z, WPK_BIND_THREAD_X);
+    if (launch->threads_depth > 0 && (threads || !d->own)) {
+        wpk_c_refuse(k, "inside a loop over threads a stage has no threads and no shared "
+                        "memory of its own: compute it in a loop around the threads");
+    }
+    d->single = !threads && !d->own;
+    if (wpk_cuda_has_parts(d)) {
+        share_out(k, d);
+        blocks = launch->parts * launch->tiles;
+    }
+    launch->blocks = blocks > launch->blocks ? blocks : launch->blocks;
+    launch->threads = d->threads > launch->threads ? d->threads : launch->threads;
+    print_loops(k, d, 0, space);
+    if (d->shares && d->update && k->refusal == NULL) {
+        wpk_cuda_join_shares(k, d);
+    }
+    if (wpk_cuda_has_parts(d) && launch->parts > 1 && k->refusal == NULL) {
+        wpk_cuda_join_parts(k, d);
     }
     free(space);
     free(d);

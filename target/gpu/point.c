@@ -130,11 +130,7 @@ void wpk_cuda_print_lanes(struct wpk_c_kernel *k, const struct wpk_cuda_definiti
 {
     int axis = d->loop[i].axis;
     int64_t lanes = space->span[axis];
-    struct wpk_cuda_iteration *inner = malloc(sizeof(*inner));
-    if (inner == NULL) {
-        wpk_c_refuse(k, "memory ran out");
-        return;
-    }
+    struct wpk_cuda_iteration *inner = WPK_DEMAND(malloc(sizeof(*inner)));
     *inner = *space;
     inner->span[axis] = 1;
     bool four = lanes == WPK_CUDA_VECTOR && are_guards_whole(k, space, axis, lanes);

@@ -221,11 +221,7 @@ static void print_root(struct printer *p, int e)
 {
     struct wpk_c_kernel *k = p->k;
     const struct wpk_stage *stage = &k->program->stages[k->nest->entry[e].stage];
-    struct wpk_c_box *box = calloc(1, sizeof(*box));
-    if (box == NULL) {
-        wpk_c_refuse(k, "memory ran out");
-        return;
-    }
+    struct wpk_c_box *box = WPK_DEMAND(calloc(1, sizeof(*box)));
     for (int a = 0; a < stage->rank; a++) {
         box->size[a] = stage->axes[a].extent;
     }
@@ -308,11 +304,8 @@ static void print(struct printer *p)
 static wpk_err print_kernel(struct wpk_c_kernel *k, bool can_async, struct wpk_cuda_plan *plan,
                             struct wpk_buf *out, struct wpk_diag *diag)
 {
-    struct printer *p = calloc(1, sizeof(*p));
-    wpk_err err = WPK_ENOMEM;
-    if (p == NULL) {
-        return err;
-    }
+    struct printer *p = WPK_DEMAND(calloc(1, sizeof(*p)));
+    wpk_err err = WPK_EUNSUPPORTED;
     p->k = k;
     p->plan = plan;
     p->can_async = can_async;
@@ -320,7 +313,6 @@ static wpk_err print_kernel(struct wpk_c_kernel *k, bool can_async, struct wpk_c
     if (k->refusal != NULL) {
         wpk_diag_set_at(diag, k->refused.line, k->refused.column,
                         "the back end cuda cannot print this kernel: %s", k->refusal);
-        err = WPK_EUNSUPPORTED;
     } else {
         wpk_cuda_put_prologue(k, out);
         /* Literals are tables of the module. Most loads of them do not read those: a load whose
@@ -334,9 +326,6 @@ static wpk_err print_kernel(struct wpk_c_kernel *k, bool can_async, struct wpk_c
         err = wpk_buf_status(&p->module);
         err = err == WPK_OK ? wpk_buf_status(out) : err;
     }
-    wpk_c_storage_drop(k->storage, &k->storage_count);
-    wpk_c_storage_drop(k->surveyed, &k->surveyed_count);
-    wpk_forms_fini(&k->forms);
     wpk_buf_fini(&p->body);
     wpk_buf_fini(&p->module);
     free(p);
@@ -365,27 +354,10 @@ wpk_err wpk_cuda_print(const struct wpk_schedule *schedule, const char *symbol, 
     if (err != WPK_OK) {
         return err;
     }
-    struct wpk_c_kernel *k = calloc(1, sizeof(*k));
-    if (k == NULL) {
-        wpk_program_fini(&program);
-        return WPK_ENOMEM;
-    }
-    k->nest = schedule->nest;
+    struct wpk_c_kernel *k = wpk_c_kernel_new(schedule, &program, symbol);
     k->in_place = -1;
-    k->program = &program;
-    k->symbol = symbol;
-    k->strict = wpk_target_is_strict(schedule->target);
-    k->known = calloc((size_t)program.node_count + 1, sizeof(*k->known));
-    k->used = calloc((size_t)program.node_count + 1, sizeof(*k->used));
-    for (int e = 0; e < k->nest->entry_count; e++) {
-        k->entry_of[k->nest->entry[e].stage] = e;
-    }
-    err = k->known == NULL || k->used == NULL
-              ? WPK_ENOMEM
-              : print_kernel(k, has_async(schedule->target), plan, out, diag);
-    free(k->known);
-    free(k->used);
-    free(k);
+    err = print_kernel(k, has_async(schedule->target), plan, out, diag);
+    wpk_c_kernel_free(k);
     wpk_program_fini(&program);
     return err;
 }

@@ -21,10 +21,9 @@ wpk_err wpk_halide_cuda_compile(const struct wpk_schedule *schedule, const char 
                                 struct wpk_launch_plan *plan, struct wpk_buf *ptx,
                                 struct wpk_diag *diag)
 {
-    struct wpk_schedule *bounded = calloc(1, sizeof(*bounded));
-    struct wpk_nest *nest = calloc(1, sizeof(*nest));
-    wpk_err err =
-        bounded != NULL && nest != NULL ? check_registers(schedule, symbol, diag) : WPK_ENOMEM;
+    struct wpk_schedule *bounded = WPK_DEMAND(calloc(1, sizeof(*bounded)));
+    struct wpk_nest *nest = WPK_DEMAND(calloc(1, sizeof(*nest)));
+    wpk_err err = check_registers(schedule, symbol, diag);
     if (err == WPK_OK) {
         *bounded = *schedule;
         *nest = *schedule->nest;

@@ -22,7 +22,6 @@ struct draft {
     bool device;                           /* the schedule is for one with blocks of threads */
     bool private;                          /* what has no scope is each thread's, as in CUDA C */
     bool linear[2 * WPK_NEST_ENTRIES_MAX]; /* by launch_of(): all loops over threads run as one */
-    bool full;                             /* memory ran out */
 };
 
 /* The loops over one axis, outermost first; those before `tile` are cut into blocks of its tiles,
@@ -49,18 +48,10 @@ WPK_LIST_NAME(wpk_directive_name, enum wpk_directive_kind, directive_names)
 
 static struct wpk_directive *emit(struct draft *draft, enum wpk_directive_kind kind)
 {
-    static struct wpk_directive nowhere; /* written, never read */
     struct wpk_directives *out = draft->out;
     if (out->count == out->capacity) {
-        int capacity = out->capacity == 0 ? 32 : 2 * out->capacity;
-        struct wpk_directive *grown = realloc(out->item, (size_t)capacity * sizeof(*grown));
-        if (grown == NULL) {
-            draft->full = true;
-            nowhere.loop_count = 0;
-            return &nowhere;
-        }
-        out->item = grown;
-        out->capacity = capacity;
+        out->capacity = out->capacity == 0 ? 32 : 2 * out->capacity;
+        out->item = WPK_DEMAND(realloc(out->item, (size_t)out->capacity * sizeof(*out->item)));
     }
     struct wpk_directive *directive = &out->item[out->count++];
     memset(directive, 0, sizeof(*directive));
@@ -461,7 +452,7 @@ static void emit_storage(struct draft *draft)
     }
 }
 
-wpk_err wpk_directives_make(const struct wpk_schedule *schedule, struct wpk_directives *out)
+void wpk_directives_make(const struct wpk_schedule *schedule, struct wpk_directives *out)
 {
     const struct wpk_nest *nest = schedule->nest;
     struct draft draft = {.nest = nest,
@@ -482,9 +473,4 @@ wpk_err wpk_directives_make(const struct wpk_schedule *schedule, struct wpk_dire
             emit_definition(&draft, true);
         }
     }
-    if (draft.full) {
-        wpk_directives_fini(out);
-        return WPK_ENOMEM;
-    }
-    return WPK_OK;
 }

@@ -62,9 +62,8 @@ struct wpk_directives {
 
 void wpk_directives_fini(struct wpk_directives *directives);
 /* Make the directives of a schedule that wpk_codegen_check() accepts.
- *   owns    caller calls wpk_directives_fini on what is filled
- *   errors  WPK_ENOMEM */
-wpk_err wpk_directives_make(const struct wpk_schedule *schedule, struct wpk_directives *out);
+ *   owns    caller calls wpk_directives_fini on what is filled */
+void wpk_directives_make(const struct wpk_schedule *schedule, struct wpk_directives *out);
 const char *wpk_directive_name(enum wpk_directive_kind kind);
 
 #ifdef __cplusplus

@@ -50,8 +50,8 @@ class Builder
         : program_(program), nest_(*schedule.nest), is_gpu_(wpk_target_is_gpu(schedule.target)),
           fuses_(is_gpu_ || std::strstr(schedule.target, "-fma") != nullptr)
     {
-        if (wpk_directives_make(&schedule, &directives_) != WPK_OK ||
-            wpk_nest_find_reach(schedule.nest, &program, &reach_) != WPK_OK) {
+        wpk_directives_make(&schedule, &directives_);
+        if (wpk_nest_find_reach(schedule.nest, &program, &reach_) != WPK_OK) {
             wpk_directives_fini(&directives_);
             throw std::bad_alloc();
         }

@@ -331,11 +331,10 @@ wpk_err wpk_schedule_print_halide(const struct wpk_schedule *schedule, struct wp
     if (err != WPK_OK) {
         return err;
     }
-    err = wpk_directives_make(schedule, &w.directives);
-    w.uses = calloc((size_t)program.node_count, sizeof(*w.uses));
-    w.name = calloc((size_t)program.node_count, sizeof(*w.name));
-    err = err == WPK_OK ? wpk_nest_find_reach(schedule->nest, &program, &w.reach) : err;
-    err = w.uses == NULL || w.name == NULL ? WPK_ENOMEM : err;
+    wpk_directives_make(schedule, &w.directives);
+    w.uses = WPK_DEMAND(calloc((size_t)program.node_count, sizeof(*w.uses)));
+    w.name = WPK_DEMAND(calloc((size_t)program.node_count, sizeof(*w.name)));
+    err = wpk_nest_find_reach(schedule->nest, &program, &w.reach);
     if (err == WPK_OK) {
         put_program(&w);
         err = wpk_buf_status(out);
