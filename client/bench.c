@@ -121,15 +121,14 @@ static wpk_err compare_output(const struct bench *bench, const struct wpk_plan_c
 {
     const struct wpk_tensor_type *type = &wpk_model_output(call->model, call->shape, index)->type;
     int64_t count = wpk_tensor_type_elements(type);
-    double *ours = calloc((size_t)count + 1, sizeof(double));
-    double *theirs = calloc((size_t)count + 1, sizeof(double));
+    double *ours = WPK_DEMAND(calloc((size_t)count + 1, sizeof(double)));
+    double *theirs = WPK_DEMAND(calloc((size_t)count + 1, sizeof(double)));
     struct wpk_buf bytes = {.size_max = FILE_SIZE_MAX};
     struct wpk_npy npy;
     char path[96];
 
     path_of(bench, "out", index, path, sizeof(path));
-    wpk_err err = ours != NULL && theirs != NULL ? WPK_OK : WPK_ENOMEM;
-    err = err == WPK_OK ? wpk_fs_read(path, FILE_SIZE_MAX - 1, &bytes, diag) : err;
+    wpk_err err = wpk_fs_read(path, FILE_SIZE_MAX - 1, &bytes, diag);
     err = err == WPK_OK ? wpk_npy_decode(wpk_buf_text(&bytes), bytes.size, &npy, diag) : err;
     if (err == WPK_OK) {
         err = wpk_npy_read(&npy, type, theirs, diag); /* of no more bytes than doubles */
@@ -480,10 +479,7 @@ static wpk_err difference_of(const struct wpk_plan_call *a, const struct wpk_pla
             return wpk_fail(diag, WPK_EINVAL, "the plans are of two models: outputs %s and %s",
                             mine->name, other->name);
         }
-        double *x = calloc(2 * (size_t)count + 1, sizeof(double)), *y = x + count;
-        if (x == NULL) {
-            return WPK_ENOMEM;
-        }
+        double *x = WPK_DEMAND(calloc(2 * (size_t)count + 1, sizeof(double))), *y = x + count;
         wpk_convert_widen(mine->type.dtype, a->outputs[o].data, count, x);
         wpk_convert_widen(mine->type.dtype, b->outputs[o].data, count, y);
         *out = fmax(*out, difference_between(x, y, count));

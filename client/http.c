@@ -33,10 +33,9 @@ static bool starts_with(const char *text, const char *prefix)
 }
 
 /* NULL for "" too; false when out of memory. */
-static bool copy_text(const char *from, char **to)
+static char *copy_text(const char *from)
 {
-    *to = from != NULL && from[0] != '\0' ? strdup(from) : NULL;
-    return *to != NULL || from == NULL || from[0] == '\0';
+    return from != NULL && from[0] != '\0' ? WPK_DEMAND(strdup(from)) : NULL;
 }
 
 static wpk_err check(const struct wpk_http_client_options *options, const char *url,
@@ -89,12 +88,9 @@ wpk_err wpk_http_open(const struct wpk_http_client_options *options, struct wpk_
         return err;
     }
     struct wpk_http *http = WPK_DEMAND(calloc(1, sizeof(*http)));
-    http->curl = curl_easy_init();
-    if (http->curl == NULL || !copy_text(options->token, &http->token) ||
-        !copy_text(options->ca, &http->ca)) {
-        wpk_http_close(http);
-        return WPK_ENOMEM;
-    }
+    http->curl = WPK_DEMAND(curl_easy_init());
+    http->token = copy_text(options->token);
+    http->ca = copy_text(options->ca);
     snprintf(http->urls, sizeof(http->urls), "%s", options->url);
     http->next = http->urls;
     turn(http);
@@ -164,40 +160,34 @@ static wpk_err translate(CURLcode code)
 }
 
 /* One header more; false when out of memory. */
-static bool add_header(struct curl_slist **headers, const char *name, const char *value)
+static void add_header(struct curl_slist **headers, const char *name, const char *value)
 {
     struct wpk_buf text = {0};
     wpk_buf_printf(&text, "%s: %s", name, value);
-    struct curl_slist *longer =
-        wpk_buf_status(&text) == WPK_OK ? curl_slist_append(*headers, wpk_buf_text(&text)) : NULL;
+    *headers = WPK_DEMAND(curl_slist_append(*headers, wpk_buf_text(&text)));
     wpk_buf_fini(&text);
-    if (longer == NULL) {
-        return false;
-    }
-    *headers = longer;
-    return true;
 }
 
-static bool make_headers(const struct wpk_http *http, const struct wpk_http_client_request *request,
-                         struct curl_slist **headers)
+static struct curl_slist *make_headers(const struct wpk_http *http,
+                                       const struct wpk_http_client_request *request)
 {
+    struct curl_slist *headers = NULL;
     struct wpk_buf bearer = {0};
-    bool made = true;
     if (http->token != NULL) {
         wpk_buf_printf(&bearer, "Bearer %s", http->token);
-        made = add_header(headers, "Authorization", wpk_buf_text(&bearer));
+        add_header(&headers, "Authorization", wpk_buf_text(&bearer));
     }
-    if (made && request->body != NULL) {
-        made = add_header(headers, "Content-Type", "application/json");
+    if (request->body != NULL) {
+        add_header(&headers, "Content-Type", "application/json");
     }
-    if (made && request->idempotency_key != NULL) {
-        made = add_header(headers, "Idempotency-Key", request->idempotency_key);
+    if (request->idempotency_key != NULL) {
+        add_header(&headers, "Idempotency-Key", request->idempotency_key);
     }
-    if (made && request->if_none_match != NULL && request->if_none_match[0] != '\0') {
-        made = add_header(headers, "If-None-Match", request->if_none_match);
+    if (request->if_none_match != NULL && request->if_none_match[0] != '\0') {
+        add_header(&headers, "If-None-Match", request->if_none_match);
     }
     wpk_buf_fini(&bearer);
-    return made;
+    return headers;
 }
 
 static void set_options(const struct wpk_http *http, const struct wpk_http_client_request *request,
@@ -292,7 +282,6 @@ static wpk_err send_once(struct wpk_http *http, const struct wpk_http_client_req
     char url[4 * WPK_HTTP_URL_MAX];
     char why[CURL_ERROR_SIZE] = "";
     long status = 0;
-    struct curl_slist *headers = NULL;
 
     WPK_ASSERT(http != NULL);
     WPK_ASSERT(request->path[0] == '/');
@@ -302,10 +291,7 @@ static wpk_err send_once(struct wpk_http *http, const struct wpk_http_client_req
     if (snprintf(url, sizeof(url), "%s%s", http->base, request->path) >= (int)sizeof(url)) {
         return wpk_fail(diag, WPK_EINVAL, "the request is too long; ask for less at a time");
     }
-    if (!make_headers(http, request, &headers)) {
-        curl_slist_free_all(headers);
-        return WPK_ENOMEM;
-    }
+    struct curl_slist *headers = make_headers(http, request);
     set_options(http, request, &reply->body, why);
     if (request->wants_page_headers) {
         curl_easy_setopt(http->curl, CURLOPT_HEADERFUNCTION, keep_header);

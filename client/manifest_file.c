@@ -81,7 +81,7 @@ wpk_err wpk_manifest_file_beside(const char *path, const char *suffix, const cha
 
     wpk_buf_printf(&name, "%s%s", path, suffix);
     wpk_buf_printf(&content, "%s%s", text, end);
-    wpk_err err = wpk_buf_status(&name) != WPK_OK ? WPK_ENOMEM : wpk_buf_status(&content);
+    wpk_err err = wpk_buf_status(&content);
     if (err == WPK_OK && text[0] != '\0') {
         err = wpk_fs_write(name.data, content.data, content.size, 0644, diag);
     } else if (err == WPK_OK) {

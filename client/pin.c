@@ -74,17 +74,17 @@ static wpk_err add_entry(struct pin *pin, struct wpk_json_reader *r, const char 
     snprintf(entry->name, sizeof(entry->name), "%s", name);
     wpk_json_get_copy(r, "kernel_id", entry->kernel, sizeof(entry->kernel));
     wpk_json_get_copy(r, "device", entry->device, sizeof(entry->device));
-    entry->environment = wpk_arena_copy_text(
-        &pin->lock.arena, wpk_json_get_text(r, "environment", WPK_CANDIDATE_TEXT_MAX));
+    entry->environment = WPK_DEMAND(wpk_arena_copy_text(
+        &pin->lock.arena, wpk_json_get_text(r, "environment", WPK_CANDIDATE_TEXT_MAX)));
     kernel.id = entry->kernel;
     kernel.binding_json = wpk_buf_text(&binding);
     wpk_err err = wpk_json_status(r);
     err = err == WPK_OK ? wpk_choice_file_ask(&pin->session, &kernel, "kernel.so", &answer, diag)
                         : err;
     if (err == WPK_OK) {
-        entry->choice = wpk_arena_copy_text(&pin->lock.arena, wpk_buf_text(&answer.choice));
+        entry->choice =
+            WPK_DEMAND(wpk_arena_copy_text(&pin->lock.arena, wpk_buf_text(&answer.choice)));
         memcpy(entry->signature, answer.signature, sizeof(entry->signature));
-        err = entry->choice == NULL || entry->environment == NULL ? WPK_ENOMEM : WPK_OK;
     }
     wpk_choice_answer_fini(&answer);
     wpk_buf_fini(&binding);
@@ -103,10 +103,9 @@ static wpk_err add_entries(struct pin *pin, const struct wpk_http_reply *reply,
 
     wpk_arena_init(&pin->lock.arena, SIZE_MAX);
     pin->lock.entries =
-        WPK_ARENA_NEW(&pin->lock.arena, struct wpk_lock_entry, (size_t)job->op_count);
-    if (err != WPK_OK || pin->lock.entries == NULL) {
-        wpk_json_close(r);
-        return err == WPK_OK ? WPK_ENOMEM : err;
+        WPK_ARENA_DEMAND(&pin->lock.arena, struct wpk_lock_entry, (size_t)job->op_count);
+    if (err != WPK_OK) {
+        return err;
     }
     wpk_json_enter_array(r, "matches");
     for (int i = 0; err == WPK_OK && i < job->op_count && wpk_json_next(r); i++) {

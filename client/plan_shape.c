@@ -12,19 +12,16 @@
 
 #define FILE_SIZE_MAX ((size_t)64 << 30)
 
-wpk_err wpk_plan_shapes_of_model(const struct wpk_model *model, struct wpk_plan_shapes *out)
+void wpk_plan_shapes_of_model(const struct wpk_model *model, struct wpk_plan_shapes *out)
 {
     out->count = (int)wpk_model_shape_count(model);
     out->input_count = (int)wpk_model_input_count(model);
-    out->inputs = calloc((size_t)out->count * (size_t)out->input_count + 1, sizeof(*out->inputs));
-    if (out->inputs == NULL) {
-        return WPK_ENOMEM;
-    }
+    out->inputs =
+        WPK_DEMAND(calloc((size_t)out->count * (size_t)out->input_count + 1, sizeof(*out->inputs)));
     for (int i = 0; i < out->count * out->input_count; i++) {
         out->inputs[i] =
             *wpk_model_input(model, (size_t)(i / out->input_count), (size_t)(i % out->input_count));
     }
-    return WPK_OK;
 }
 
 /* The value of the first item "NAME=VALUE" with this name; NULL: the list has none. */

@@ -46,14 +46,12 @@ static uint64_t median_of(const uint64_t *values, int count, size_t stride, uint
     return scratch[count / 2];
 }
 
-static wpk_err allocate(struct profile *profile, size_t step_count)
+static void allocate(struct profile *profile, size_t step_count)
 {
     profile->step_count = step_count;
-    profile->times = calloc((step_count + 1) * RUNS_MAX, sizeof(uint64_t));
-    profile->total = calloc(RUNS_MAX, sizeof(uint64_t));
-    profile->sum = calloc(RUNS_MAX, sizeof(uint64_t));
-    return profile->times != NULL && profile->total != NULL && profile->sum != NULL ? WPK_OK
-                                                                                    : WPK_ENOMEM;
+    profile->times = WPK_DEMAND(calloc((step_count + 1) * RUNS_MAX, sizeof(uint64_t)));
+    profile->total = WPK_DEMAND(calloc(RUNS_MAX, sizeof(uint64_t)));
+    profile->sum = WPK_DEMAND(calloc(RUNS_MAX, sizeof(uint64_t)));
 }
 
 /* Time runs with a clock at each step and runs without in turns. */
@@ -217,15 +215,13 @@ static wpk_err write_trace(const struct profile *profile, const struct wpk_plan_
 static wpk_err use(const struct wpk_plan_call *call, void *user, struct wpk_diag *diag)
 {
     struct profile *profile = user;
-    uint64_t *scratch = calloc(RUNS_MAX, sizeof(*scratch));
+    uint64_t *scratch = WPK_DEMAND(calloc(RUNS_MAX, sizeof(*scratch)));
 
-    wpk_err err = scratch != NULL
-                      ? allocate(profile, wpk_model_step_count(call->model, call->shape))
-                      : WPK_ENOMEM;
-    if (err == WPK_OK && wpk_peak_measure(&profile->peak) != WPK_OK) {
+    allocate(profile, wpk_model_step_count(call->model, call->shape));
+    if (wpk_peak_measure(&profile->peak) != WPK_OK) {
         profile->peak = (struct wpk_peak){.name = ""};
     }
-    err = err == WPK_OK ? measure(call, profile) : err;
+    wpk_err err = measure(call, profile);
     if (err == WPK_OK && profile->trace_path != NULL) {
         err = write_trace(profile, call, scratch, diag);
     }

@@ -76,18 +76,15 @@ static wpk_err bind(const struct wpk_program *program, struct wpk_arena *arena,
 {
     struct wpk_program canonical = {0};
     struct wpk_buf text = {0};
-    struct wpk_binding *binding = WPK_ARENA_NEW(arena, struct wpk_binding, 1);
-    struct wpk_api_kernel *bound = WPK_ARENA_NEW(arena, struct wpk_api_kernel, 1);
+    struct wpk_binding *binding = WPK_ARENA_DEMAND(arena, struct wpk_binding, 1);
+    struct wpk_api_kernel *bound = WPK_ARENA_DEMAND(arena, struct wpk_api_kernel, 1);
 
-    wpk_err err = binding != NULL && bound != NULL
-                      ? wpk_program_canonical(program, &canonical, binding)
-                      : WPK_ENOMEM;
+    wpk_err err = wpk_program_canonical(program, &canonical, binding);
     err = err == WPK_OK ? wpk_binding_print(binding, &text) : err;
     if (err == WPK_OK) {
         *bound = **kernel;
-        bound->binding_json = wpk_arena_copy_text(arena, wpk_buf_text(&text));
+        bound->binding_json = WPK_DEMAND(wpk_arena_copy_text(arena, wpk_buf_text(&text)));
         *kernel = bound;
-        err = bound->binding_json != NULL ? WPK_OK : WPK_ENOMEM;
     }
     wpk_buf_fini(&text);
     wpk_program_fini(&canonical);
@@ -216,15 +213,14 @@ static wpk_err check(const struct wpk_kernel *kernel, struct run *run,
     if (err == WPK_OK) {
         int inputs = tensors->input_count + tensors->constant_count;
         int count = inputs + tensors->output_count;
-        struct wpk_check_tensor *list = calloc((size_t)count + 1, sizeof(*list));
-        for (int i = 0; list != NULL && i < count; i++) {
+        struct wpk_check_tensor *list = WPK_DEMAND(calloc((size_t)count + 1, sizeof(*list)));
+        for (int i = 0; i < count; i++) {
             const struct wpk_run_tensor *tensor = &tensors->tensor[i];
             list[i] = (struct wpk_check_tensor){
                 .name = tensor->name, .type = &tensor->type, .dense = tensor->dense};
         }
-        err = list == NULL ? WPK_ENOMEM
-                           : wpk_check(wpk_buf_text(&op), list, inputs, tensors->output_count,
-                                       run->accuracy, WPK_CHECK_POINTS_MAX, out, diag);
+        err = wpk_check(wpk_buf_text(&op), list, inputs, tensors->output_count, run->accuracy,
+                        WPK_CHECK_POINTS_MAX, out, diag);
         free(list);
     }
     wpk_buf_fini(&op);

@@ -29,8 +29,9 @@ static wpk_err init(struct wpk_run_tensor *tensor, const char *name,
 
 static wpk_err list_of_graph(const struct wpk_graph *graph, struct wpk_run_tensors *out)
 {
-    wpk_err err = wpk_run_tensors_init(out, graph->input_count, 0, graph->output_count);
+    wpk_err err = WPK_OK;
 
+    wpk_run_tensors_init(out, graph->input_count, 0, graph->output_count);
     for (int i = 0; err == WPK_OK && i < graph->input_count + graph->output_count; i++) {
         int o = i - graph->input_count;
         const struct wpk_graph_value *value =
@@ -53,8 +54,9 @@ static wpk_err list_of_plan(const struct wpk_model *model, size_t shape,
 {
     int input_count = (int)wpk_model_input_count(model);
     int output_count = (int)wpk_model_output_count(model);
-    wpk_err err = wpk_run_tensors_init(out, input_count, 0, output_count);
+    wpk_err err = WPK_OK;
 
+    wpk_run_tensors_init(out, input_count, 0, output_count);
     for (int i = 0; err == WPK_OK && i < input_count + output_count; i++) {
         const struct wpk_argument *argument =
             i < input_count ? wpk_model_input(model, shape, (size_t)i)
@@ -174,9 +176,9 @@ static struct wpk_tensor_data *new_data(const struct wpk_run_tensors *tensors)
 {
     const struct wpk_run_tensor *list = tensors->tensor;
     int count = tensors->input_count + tensors->output_count;
-    struct wpk_tensor_data *out = calloc((size_t)count + 1, sizeof(*out));
+    struct wpk_tensor_data *out = WPK_DEMAND(calloc((size_t)count + 1, sizeof(*out)));
 
-    for (int i = 0; out != NULL && i < count; i++) {
+    for (int i = 0; i < count; i++) {
         out[i] = (struct wpk_tensor_data){.name = list[i].name,
                                           .data = list[i].dense,
                                           .size = wpk_tensor_type_bytes(&list[i].type)};
@@ -210,7 +212,7 @@ static wpk_err use_plan(struct wpk_model *model, size_t shape, const struct wpk_
     struct wpk_model_context *context = NULL;
     struct wpk_tensor_data *inputs = new_data(tensors); /* then the outputs */
 
-    wpk_err err = inputs != NULL ? wpk_model_context_new(model, shape, NULL, &context) : WPK_ENOMEM;
+    wpk_err err = wpk_model_context_new(model, shape, NULL, &context);
     if (err == WPK_OK) {
         const struct wpk_plan_call call = {
             .model = model,
@@ -243,14 +245,14 @@ static wpk_err choose_shape(const struct wpk_model *model, const struct wpk_run_
     struct wpk_option_list shapes = {.count = 0};
     struct wpk_plan_shapes sets;
 
-    wpk_err err = wpk_plan_shapes_of_model(model, &sets);
-    for (int i = 0; err == WPK_OK && i < all->count; i++) {
+    wpk_plan_shapes_of_model(model, &sets);
+    for (int i = 0; i < all->count; i++) {
         bool is_of_model = options->verify != NULL && !wpk_plan_shapes_has(&sets, all->items[i]);
         if (!is_of_model) {
             shapes.items[shapes.count++] = all->items[i];
         }
     }
-    err = err == WPK_OK ? wpk_plan_shapes_choose(&sets, &shapes, &options->inputs, out, diag) : err;
+    wpk_err err = wpk_plan_shapes_choose(&sets, &shapes, &options->inputs, out, diag);
     free(sets.inputs);
     return err;
 }

@@ -93,9 +93,8 @@ struct wpk_plan_shapes {
 };
 
 /* Fill in the sets of an open plan.
- *   owns    caller frees `inputs`
- *   errors  WPK_ENOMEM */
-wpk_err wpk_plan_shapes_of_model(const struct wpk_model *model, struct wpk_plan_shapes *out);
+ *   owns    caller frees `inputs` */
+void wpk_plan_shapes_of_model(const struct wpk_model *model, struct wpk_plan_shapes *out);
 
 /* True if "NAME=EXTENT,..." is of an input of the plan. */
 bool wpk_plan_shapes_has(const struct wpk_plan_shapes *sets, const char *shape);

@@ -25,18 +25,14 @@ static void *new_memory(size_t size)
     return memory;
 }
 
-wpk_err wpk_run_tensors_init(struct wpk_run_tensors *tensors, int input_count, int constant_count,
-                             int output_count)
+void wpk_run_tensors_init(struct wpk_run_tensors *tensors, int input_count, int constant_count,
+                          int output_count)
 {
     size_t count = (size_t)(input_count + constant_count + output_count);
-    tensors->tensor = calloc(count + 1, sizeof(*tensors->tensor));
-    if (tensors->tensor == NULL) {
-        return WPK_ENOMEM;
-    }
+    tensors->tensor = WPK_DEMAND(calloc(count + 1, sizeof(*tensors->tensor)));
     tensors->input_count = input_count;
     tensors->constant_count = constant_count;
     tensors->output_count = output_count;
-    return WPK_OK;
 }
 
 void wpk_run_tensors_fini(struct wpk_run_tensors *tensors)
@@ -184,9 +180,11 @@ wpk_err wpk_run_tensors_read(const struct wpk_kernel *kernel, const struct wpk_o
                              const struct wpk_option_list *outputs, bool draw,
                              struct wpk_run_tensors *out, struct wpk_diag *diag)
 {
-    wpk_err err = wpk_run_tensors_init(out, (int)wpk_kernel_input_count(kernel),
-                                       (int)wpk_kernel_constant_count(kernel),
-                                       (int)wpk_kernel_output_count(kernel));
+    wpk_err err = WPK_OK;
+
+    wpk_run_tensors_init(out, (int)wpk_kernel_input_count(kernel),
+                         (int)wpk_kernel_constant_count(kernel),
+                         (int)wpk_kernel_output_count(kernel));
     int given = out->input_count + out->constant_count, count = given + out->output_count;
 
     for (int i = 0; err == WPK_OK && i < count; i++) {
@@ -211,11 +209,8 @@ wpk_err wpk_run_tensors_run(struct wpk_kernel *kernel, struct wpk_run_tensors *t
     struct wpk_context *context = NULL;
     int given = tensors->input_count + tensors->constant_count;
     int count = given + tensors->output_count;
-    struct wpk_tensor_data *data = calloc((size_t)count + 1, sizeof(*data));
+    struct wpk_tensor_data *data = WPK_DEMAND(calloc((size_t)count + 1, sizeof(*data)));
 
-    if (data == NULL) {
-        return WPK_ENOMEM;
-    }
     for (int i = 0; i < count; i++) {
         const struct wpk_run_tensor *tensor = &tensors->tensor[i];
         const struct wpk_tensor_type *type = &tensor->type;

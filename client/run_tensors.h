@@ -30,8 +30,8 @@ struct wpk_run_tensors {
 
 /* Make room for so many tensors.
  *   owns    caller calls wpk_run_tensors_fini, after failures too, here and below */
-wpk_err wpk_run_tensors_init(struct wpk_run_tensors *tensors, int input_count, int constant_count,
-                             int output_count);
+void wpk_run_tensors_init(struct wpk_run_tensors *tensors, int input_count, int constant_count,
+                          int output_count);
 void wpk_run_tensors_fini(struct wpk_run_tensors *tensors);
 /* Set name and type, and allocate `dense`.   errors  WPK_ENOMEM */
 wpk_err wpk_run_tensor_init(struct wpk_run_tensor *tensor, const char *name,
