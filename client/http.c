@@ -77,7 +77,6 @@ wpk_err wpk_http_open(const struct wpk_http_client_options *options, struct wpk_
 {
     char url[WPK_HTTP_URL_MAX];
     WPK_ASSERT(options->url != NULL);
-    WPK_ASSERT(out != NULL);
     wpk_err err;
     const char *rest = options->url;
     do {
@@ -283,7 +282,6 @@ static wpk_err send_once(struct wpk_http *http, const struct wpk_http_client_req
     char why[CURL_ERROR_SIZE] = "";
     long status = 0;
 
-    WPK_ASSERT(http != NULL);
     WPK_ASSERT(request->path[0] == '/');
     wpk_buf_init(&reply->body, WPK_HTTP_REPLY_MAX);
     reply->status = 0;

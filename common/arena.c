@@ -29,7 +29,6 @@ struct wpk_arena_block {
 
 void wpk_arena_init(struct wpk_arena *arena, size_t size_max)
 {
-    WPK_ASSERT(arena != NULL);
     *arena = (struct wpk_arena){.size_max = size_max};
 }
 
@@ -48,7 +47,6 @@ void wpk_arena_fini(struct wpk_arena *arena)
 
 void wpk_arena_reset(struct wpk_arena *arena)
 {
-    WPK_ASSERT(arena != NULL);
     for (struct wpk_arena_block *block = arena->first; block != NULL; block = block->next) {
         ASAN_POISON_MEMORY_REGION(block->data, block->used);
         block->used = 0;
@@ -94,7 +92,6 @@ void *wpk_arena_alloc(struct wpk_arena *arena, size_t count, size_t size)
     const size_t align = alignof(max_align_t);
     size_t wanted;
 
-    WPK_ASSERT(arena != NULL);
     if (__builtin_mul_overflow(count, size, &wanted) || wanted > SIZE_MAX - align - GAP_MIN) {
         return NULL;
     }
@@ -146,6 +143,5 @@ char *wpk_arena_copy_bytes(struct wpk_arena *arena, const char *data, size_t siz
 
 char *wpk_arena_copy_text(struct wpk_arena *arena, const char *text)
 {
-    WPK_ASSERT(text != NULL);
     return wpk_arena_copy_bytes(arena, text, strlen(text));
 }

@@ -15,7 +15,6 @@ static size_t size_limit(const struct wpk_buf *buf)
 
 void wpk_buf_init(struct wpk_buf *buf, size_t size_max)
 {
-    WPK_ASSERT(buf != NULL);
     *buf = (struct wpk_buf){.size_max = size_max};
 }
 
@@ -29,7 +28,6 @@ void wpk_buf_fini(struct wpk_buf *buf)
 
 void wpk_buf_reset(struct wpk_buf *buf)
 {
-    WPK_ASSERT(buf != NULL);
     buf->size = 0;
     buf->err = WPK_OK;
     if (buf->data != NULL) {
@@ -39,7 +37,6 @@ void wpk_buf_reset(struct wpk_buf *buf)
 
 char *wpk_buf_reserve(struct wpk_buf *buf, size_t size)
 {
-    WPK_ASSERT(buf != NULL);
     WPK_ASSERT(buf->size <= buf->capacity);
     if (buf->err != WPK_OK) {
         return NULL;
@@ -68,7 +65,6 @@ char *wpk_buf_reserve(struct wpk_buf *buf, size_t size)
 
 void wpk_buf_commit(struct wpk_buf *buf, size_t size)
 {
-    WPK_ASSERT(buf != NULL);
     WPK_ASSERT(size == 0 || size < buf->capacity - buf->size);
     if (size > 0) {
         buf->size += size;
@@ -88,7 +84,6 @@ void wpk_buf_append(struct wpk_buf *buf, const void *data, size_t size)
 
 void wpk_buf_append_text(struct wpk_buf *buf, const char *text)
 {
-    WPK_ASSERT(text != NULL);
     wpk_buf_append(buf, text, strlen(text));
 }
 
@@ -128,7 +123,6 @@ void wpk_buf_printf(struct wpk_buf *buf, const char *format, ...)
 
 void wpk_buf_truncate(struct wpk_buf *buf, size_t size)
 {
-    WPK_ASSERT(buf != NULL);
     WPK_ASSERT(size <= buf->size);
     buf->size = size;
     if (buf->data != NULL) {
@@ -138,20 +132,16 @@ void wpk_buf_truncate(struct wpk_buf *buf, size_t size)
 
 wpk_err wpk_buf_status(const struct wpk_buf *buf)
 {
-    WPK_ASSERT(buf != NULL);
     return buf->err;
 }
 
 const char *wpk_buf_text(const struct wpk_buf *buf)
 {
-    WPK_ASSERT(buf != NULL);
     return buf->data != NULL ? buf->data : "";
 }
 
 wpk_err wpk_buf_take(struct wpk_buf *buf, char **data, size_t *size)
 {
-    WPK_ASSERT(buf != NULL);
-    WPK_ASSERT(data != NULL);
     /* An empty content is still the caller's to free. */
     if (buf->data == NULL) {
         wpk_buf_append(buf, "", 0);

@@ -141,8 +141,6 @@ wpk_err wpk_clock_parse(const char *text, uint64_t *wall_ns)
     uint64_t ns;
     int64_t offset;
 
-    WPK_ASSERT(text != NULL);
-    WPK_ASSERT(wall_ns != NULL);
     if (!read_digits(&text, 4, 1970, year_max, &tm.tm_year) || !read_char(&text, "-") ||
         !read_digits(&text, 2, 1, 12, &tm.tm_mon) || !read_char(&text, "-") ||
         !read_digits(&text, 2, 1, 31, &tm.tm_mday) || !read_char(&text, "Tt ") ||

@@ -27,7 +27,6 @@ wpk_err wpk_config_file_open(const char *path, struct wpk_json_reader **reader,
                              struct wpk_diag *diag)
 {
     struct wpk_buf text = {0};
-    WPK_ASSERT(path != NULL);
     wpk_err err = wpk_fs_read(path, WPK_CONFIG_FILE_SIZE_MAX, &text, diag);
     if (err != WPK_OK) { /* which names the file itself */
         wpk_buf_fini(&text);

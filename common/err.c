@@ -91,7 +91,6 @@ void wpk_diag_format(const struct wpk_diag *diag, char *out, size_t size)
 {
     char place[32] = "";
 
-    WPK_ASSERT(diag != NULL);
     WPK_ASSERT(size > 0);
     if (diag->line > 0 && diag->column > 0) {
         snprintf(place, sizeof(place), "%d:%d", diag->line, diag->column);

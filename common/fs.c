@@ -123,8 +123,6 @@ static wpk_err read_fd(int fd, const char *path, size_t size_max, struct wpk_buf
 
 wpk_err wpk_fs_read(const char *path, size_t size_max, struct wpk_buf *out, struct wpk_diag *diag)
 {
-    WPK_ASSERT(path != NULL);
-    WPK_ASSERT(out != NULL);
     bool is_stdin = strcmp(path, "-") == 0;
     int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
@@ -274,7 +272,6 @@ wpk_err wpk_fs_write(const char *path, const void *data, size_t size, unsigned m
 {
     struct stat info;
 
-    WPK_ASSERT(path != NULL);
     WPK_ASSERT(data != NULL || size == 0);
     if (wpk_fs_is_stream(path)) {
         return write_stream(path, data, size, diag);
@@ -293,14 +290,11 @@ wpk_err wpk_fs_write(const char *path, const void *data, size_t size, unsigned m
 
 wpk_err wpk_fs_sync_name(const char *path, struct wpk_diag *diag)
 {
-    WPK_ASSERT(path != NULL);
     return sync_parent(path) ? WPK_OK : fail_errno("write", path, diag);
 }
 
 wpk_err wpk_fs_rename(const char *from, const char *to, struct wpk_diag *diag)
 {
-    WPK_ASSERT(from != NULL);
-    WPK_ASSERT(to != NULL);
     return rename(from, to) == 0 && sync_parent(to) ? WPK_OK : fail_errno("write", to, diag);
 }
 
@@ -373,7 +367,6 @@ wpk_err wpk_fs_remove_tree(const char *path, struct wpk_diag *diag)
 {
     struct stat info;
 
-    WPK_ASSERT(path != NULL);
     WPK_ASSERT(path[0] != '\0');
     if (lstat(path, &info) != 0) {
         return errno == ENOENT ? WPK_OK : fail_errno("remove", path, diag);
@@ -399,7 +392,6 @@ wpk_err wpk_fs_check_socket(const char *path, struct wpk_diag *diag)
 wpk_err wpk_fs_data_dir(const char *given, const char *xdg_data_home, const char *home,
                         struct wpk_buf *out, struct wpk_diag *diag)
 {
-    WPK_ASSERT(out != NULL);
     if (given != NULL && given[0] == '\0') {
         return wpk_fail(diag, WPK_EINVAL,
                         "--data: '' is no directory; name one, or leave the option out");

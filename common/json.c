@@ -55,7 +55,6 @@ static const cJSON *current(const struct wpk_json_reader *reader)
 /* The value `key` means; NULL if it is absent or something failed. */
 static const cJSON *find(const struct wpk_json_reader *reader, const char *key)
 {
-    WPK_ASSERT(reader != NULL);
     if (reader->err != WPK_OK) {
         return NULL;
     }
@@ -133,7 +132,6 @@ void wpk_json_fail(struct wpk_json_reader *reader, const char *key, wpk_err err,
     struct wpk_json_step steps[STEP_MAX];
     va_list args;
 
-    WPK_ASSERT(reader != NULL);
     va_start(args, format);
     fail_at(reader, steps, collect_steps(reader, key, steps), false, err, format, args);
     va_end(args);
@@ -224,7 +222,6 @@ wpk_err wpk_json_open(const char *text, size_t size, size_t size_max,
     struct wpk_json_step steps[STEP_MAX];
 
     WPK_ASSERT(text != NULL || size == 0);
-    WPK_ASSERT(reader != NULL);
     size_max = size_max != 0 ? size_max : WPK_JSON_SIZE_MAX_DEFAULT;
     if (size > size_max) {
         return wpk_fail(diag, WPK_ERANGE, "%zu bytes are more than the %zu allowed here", size,
@@ -274,7 +271,6 @@ void wpk_json_close(struct wpk_json_reader *reader)
 
 wpk_err wpk_json_status(const struct wpk_json_reader *reader)
 {
-    WPK_ASSERT(reader != NULL);
     return reader->err;
 }
 
@@ -347,7 +343,6 @@ void wpk_json_enter_array(struct wpk_json_reader *reader, const char *key)
 
 void wpk_json_leave(struct wpk_json_reader *reader)
 {
-    WPK_ASSERT(reader != NULL);
     /* After a failure enter does nothing, so neither does leave. */
     if (reader->err == WPK_OK) {
         WPK_ASSERT(reader->frame_count > 1);
@@ -357,7 +352,6 @@ void wpk_json_leave(struct wpk_json_reader *reader)
 
 bool wpk_json_next(struct wpk_json_reader *reader)
 {
-    WPK_ASSERT(reader != NULL);
     if (reader->err != WPK_OK) {
         return false;
     }
@@ -370,7 +364,6 @@ bool wpk_json_next(struct wpk_json_reader *reader)
 
 const char *wpk_json_name(const struct wpk_json_reader *reader)
 {
-    WPK_ASSERT(reader != NULL);
     const cJSON *item = top(reader)->item;
     return item != NULL && item->string != NULL ? item->string : "";
 }

@@ -350,8 +350,6 @@ bool wpk_json_locate(const char *text, size_t size, const struct wpk_json_step *
     bool found = true;
     wpk_err err = WPK_OK;
 
-    WPK_ASSERT(text != NULL);
-    WPK_ASSERT(place != NULL);
     skip_blanks(&scan);
     const char *value = scan.at;
     const char *name = scan.at;

@@ -198,7 +198,6 @@ void wpk_json_put_bytes(struct wpk_json_writer *writer, const char *key, const c
 
 void wpk_json_put_text(struct wpk_json_writer *writer, const char *key, const char *value)
 {
-    WPK_ASSERT(value != NULL);
     wpk_json_put_bytes(writer, key, value, strlen(value));
 }
 
@@ -289,7 +288,6 @@ static void append_pretty(struct wpk_buf *out, const char *text)
 
 wpk_err wpk_json_print(const struct wpk_json_writer *writer, bool pretty, struct wpk_buf *out)
 {
-    WPK_ASSERT(out != NULL);
     if (writer == NULL) {
         return WPK_ENOMEM;
     }

@@ -277,7 +277,6 @@ void wpk_log(enum wpk_log_level level, const char *event, const char *format, ..
     uint64_t suppressed = 0;
     va_list args;
 
-    WPK_ASSERT(event != NULL);
     if (!wpk_log_enabled(level) || !admit(level, event, &suppressed)) {
         return;
     }

@@ -18,7 +18,6 @@ static uint64_t splitmix64(uint64_t *state)
 
 void wpk_rng_seed(struct wpk_rng *rng, uint64_t seed)
 {
-    WPK_ASSERT(rng != NULL);
     for (int i = 0; i < 4; i++) {
         rng->state[i] = splitmix64(&seed);
     }

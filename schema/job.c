@@ -51,7 +51,6 @@ wpk_err wpk_job_pin(struct wpk_job *job, const char *gene, const char *value)
 {
     int at = 0;
 
-    WPK_ASSERT(job != NULL);
     if (gene[0] == '\0' || strlen(gene) >= WPK_JOB_GENE_MAX || strlen(value) >= WPK_JOB_GENE_MAX) {
         return WPK_ERANGE;
     }
@@ -199,7 +198,6 @@ void wpk_job_locate(const struct wpk_job *job, int op, const char *member, struc
     struct wpk_json_place place;
     char inner[sizeof(diag->field)];
 
-    WPK_ASSERT(job != NULL);
     WPK_ASSERT(op >= 0 && op < job->op_count);
     if (diag == NULL) {
         return;

@@ -419,7 +419,6 @@ wpk_err wpk_job_decode(const char *text, size_t size, struct wpk_job *out, struc
     const struct wpk_fields_text from = {text, size, WPK_JOB_SIZE_MAX, NULL, false};
     struct wpk_job job;
 
-    WPK_ASSERT(out != NULL);
     wpk_job_init(&job);
     wpk_err err = wpk_fields_decode(&from, job_fields, &job, diag);
     if (err == WPK_OK) {
@@ -437,6 +436,5 @@ wpk_err wpk_job_decode(const char *text, size_t size, struct wpk_job *out, struc
 
 wpk_err wpk_job_encode(const struct wpk_job *job, struct wpk_buf *out)
 {
-    WPK_ASSERT(job != NULL);
     return wpk_fields_encode(job_fields, job, out);
 }

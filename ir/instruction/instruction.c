@@ -96,8 +96,8 @@ wpk_err wpk_instruction_parse(const char *text, struct wpk_instruction *out, str
 
 static void read_all(void)
 {
-    char *all = strndup((const char *)wpk_instruction_texts, wpk_instruction_texts_size);
-    WPK_ASSERT(all != NULL);
+    char *all =
+        WPK_DEMAND(strndup((const char *)wpk_instruction_texts, wpk_instruction_texts_size));
     const char *at = strstr(all, WORD);
     while (at != NULL) {
         char text[TEXT_MAX];
