@@ -61,16 +61,20 @@ struct wpk_net_event {
     size_t size; /* bytes */
 };
 
-/* A listener of a server. */
-struct wpk_net_listen {
-    const char *url;
-    unsigned mode;           /* ipc: of the socket's file; 0: 0600 */
-    const char *certificate; /* tls+tcp: files in PEM; NULL elsewhere */
+/* A listener of a server: of workers, or of clients (coordinator/http). */
+struct wpk_listen {
+    /* Of workers: ipc://PATH, tcp://HOST:PORT or tls+tcp://HOST:PORT. Of clients: unix:PATH, or
+     * HOST:PORT where HOST is an address, IPv6 in brackets; port 0: any free one. */
+    const char *address;
+    const char *certificate; /* PEM files; NULL: no TLS */
     const char *key;
+    bool insecure; /* it may lack TLS though other machines reach it */
+    unsigned mode; /* of a Unix socket's file; 0: 0600 */
+    int fd; /* of clients: a listening socket, which is taken; `address` is then for messages */
 };
 
 struct wpk_net_server_options {
-    const struct wpk_net_listen *listen; /* [listen_count], at most WPK_NET_LISTEN_MAX */
+    const struct wpk_listen *listen; /* [listen_count], at most WPK_NET_LISTEN_MAX */
     size_t listen_count;
     size_t size_max;             /* bytes; a longer request ends its connection */
     size_t reply_bytes_max;      /* 0: WPK_NET_REPLY_BYTES_MAX */
@@ -95,12 +99,11 @@ void wpk_net_server_close(struct wpk_net_server *server);
  * listeners in the same order as at the start; its other fields are ignored. Open connections stay.
  * A file that cannot be read leaves every listener as it was.
  *   errors  as wpk_net_server_open */
-wpk_err wpk_net_server_reload(struct wpk_net_server *server, const struct wpk_net_listen *listen,
+wpk_err wpk_net_server_reload(struct wpk_net_server *server, const struct wpk_listen *listen,
                               size_t count, struct wpk_diag *diag);
 /* Check the files as wpk_net_server_reload() would, and change nothing. */
-wpk_err wpk_net_server_check(const struct wpk_net_server *server,
-                             const struct wpk_net_listen *listen, size_t count,
-                             struct wpk_diag *diag);
+wpk_err wpk_net_server_check(const struct wpk_net_server *server, const struct wpk_listen *listen,
+                             size_t count, struct wpk_diag *diag);
 /* Close peers that are past their deadline, silent or gone, and count the free descriptors. To be
  * called about once a second. */
 void wpk_net_server_expire(struct wpk_net_server *server);

@@ -164,8 +164,8 @@ static void open_bed(struct wpk_net_pair *pair, struct bed *bed)
     make_certificate(bed->certificate, bed->key);
     close(tcp_socket(&server_port)); /* the port is the server's now */
     snprintf(server_url, sizeof server_url, "tls+tcp4://localhost:%d", server_port);
-    const struct wpk_net_listen listen = {
-        .url = server_url, .certificate = bed->certificate, .key = bed->key};
+    const struct wpk_listen listen = {
+        .address = server_url, .certificate = bed->certificate, .key = bed->key};
     const struct wpk_net_server_options options = {.listen = &listen,
                                                    .listen_count = 1,
                                                    .size_max = WPK_NET_PAIR_SIZE_MAX,

@@ -87,7 +87,7 @@ static wpk_err read_pem(const char *path, struct wpk_buf *out, struct wpk_diag *
     return wpk_fs_read(path, PEM_SIZE_MAX, out, diag);
 }
 
-static wpk_err set_tls(const struct wpk_net_listen *listen, nng_stream_listener *nng,
+static wpk_err set_tls(const struct wpk_listen *listen, nng_stream_listener *nng,
                        struct wpk_diag *diag)
 {
     struct wpk_buf certificate = {0};
@@ -121,7 +121,7 @@ static wpk_err set_tls(const struct wpk_net_listen *listen, nng_stream_listener 
 }
 
 wpk_err wpk_net_listener_make(const struct wpk_net_listener *listener,
-                              const struct wpk_net_listen *listen, nng_stream_listener **out,
+                              const struct wpk_listen *listen, nng_stream_listener **out,
                               struct wpk_diag *diag)
 {
     nng_stream_listener *nng = NULL;
@@ -177,14 +177,14 @@ wpk_err wpk_net_listener_listen(struct wpk_net_listener *listener, nng_stream_li
 }
 
 wpk_err wpk_net_listener_open(struct wpk_net_listener *listener, struct wpk_net_server *server,
-                              const struct wpk_net_listen *listen, struct wpk_diag *diag)
+                              const struct wpk_listen *listen, struct wpk_diag *diag)
 {
     *listener = (struct wpk_net_listener){
         .server = server,
-        .url = strdup(listen->url),
+        .url = strdup(listen->address),
         .mode = listen->mode != 0 ? listen->mode : 0600,
-        .is_local = wpk_net_is_local(listen->url),
-        .is_tls = wpk_net_is_tls(listen->url),
+        .is_local = wpk_net_is_local(listen->address),
+        .is_tls = wpk_net_is_tls(listen->address),
     };
     if (listener->url == NULL) {
         return WPK_ENOMEM;
@@ -216,8 +216,7 @@ static void free_listeners(nng_stream_listener *nng[WPK_NET_LISTEN_MAX])
 }
 
 /* Of those with TLS another one each; none of them on failure. */
-static wpk_err make_listeners(const struct wpk_net_server *server,
-                              const struct wpk_net_listen *listen,
+static wpk_err make_listeners(const struct wpk_net_server *server, const struct wpk_listen *listen,
                               nng_stream_listener *out[WPK_NET_LISTEN_MAX], struct wpk_diag *diag)
 {
     wpk_err err = WPK_OK;
@@ -232,9 +231,8 @@ static wpk_err make_listeners(const struct wpk_net_server *server,
     return err;
 }
 
-wpk_err wpk_net_server_check(const struct wpk_net_server *server,
-                             const struct wpk_net_listen *listen, size_t count,
-                             struct wpk_diag *diag)
+wpk_err wpk_net_server_check(const struct wpk_net_server *server, const struct wpk_listen *listen,
+                             size_t count, struct wpk_diag *diag)
 {
     nng_stream_listener *fresh[WPK_NET_LISTEN_MAX] = {NULL};
     WPK_ASSERT(count == server->listener_count);
@@ -245,7 +243,7 @@ wpk_err wpk_net_server_check(const struct wpk_net_server *server,
     return err;
 }
 
-wpk_err wpk_net_server_reload(struct wpk_net_server *server, const struct wpk_net_listen *listen,
+wpk_err wpk_net_server_reload(struct wpk_net_server *server, const struct wpk_listen *listen,
                               size_t count, struct wpk_diag *diag)
 {
     nng_stream_listener *fresh[WPK_NET_LISTEN_MAX] = {NULL};

@@ -175,11 +175,11 @@ size_t wpk_net_peer_free(struct wpk_net_peer *peer);
 /* ---- net_listener.c */
 /* Listen; the listener rests until it is woken.   errors  as wpk_net_server_open */
 wpk_err wpk_net_listener_open(struct wpk_net_listener *listener, struct wpk_net_server *server,
-                              const struct wpk_net_listen *listen, struct wpk_diag *diag);
+                              const struct wpk_listen *listen, struct wpk_diag *diag);
 /* Make another listener of the library with the certificate that the files of `listen` have now;
  * `listen` takes such a one, and lets it listen in place of the old one. */
 wpk_err wpk_net_listener_make(const struct wpk_net_listener *listener,
-                              const struct wpk_net_listen *listen, nng_stream_listener **out,
+                              const struct wpk_listen *listen, nng_stream_listener **out,
                               struct wpk_diag *diag);
 wpk_err wpk_net_listener_listen(struct wpk_net_listener *listener, nng_stream_listener *nng,
                                 struct wpk_diag *diag);

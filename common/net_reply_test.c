@@ -64,7 +64,7 @@ static int set_up(void **state)
     f->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     f->data = calloc(1, SIZE_MAX_TEST);
     assert_non_null(f->data);
-    const struct wpk_net_listen listen = {.url = url};
+    const struct wpk_listen listen = {.address = url};
     const struct wpk_net_server_options options = {.listen = &listen,
                                                    .listen_count = 1,
                                                    .size_max = SIZE_MAX_TEST,

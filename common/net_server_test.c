@@ -220,7 +220,7 @@ static void who_takes_no_answer_is_closed(void **state)
 /* Another server, for requests that fill it. */
 static void open_large(struct wpk_net_pair *pair)
 {
-    const struct wpk_net_listen listen = {.url = pair->url};
+    const struct wpk_listen listen = {.address = pair->url};
     const struct wpk_net_server_options options = {.listen = &listen,
                                                    .listen_count = 1,
                                                    .size_max = WPK_NET_BYTES_MAX,

@@ -45,7 +45,7 @@ static bool is_listening(int fd)
            listening != 0;
 }
 
-wpk_err wpk_activation_place(int fd, const struct wpk_config *config, int *fds,
+wpk_err wpk_activation_place(int fd, struct wpk_listen *listeners, uint32_t count,
                              struct wpk_diag *diag)
 {
     union any_address address = {0};
@@ -56,9 +56,9 @@ wpk_err wpk_activation_place(int fd, const struct wpk_config *config, int *fds,
                         "descriptor %d that was passed in is no listening stream socket", fd);
     }
     print_address(&address, size, text);
-    for (uint32_t i = 0; i < config->http_count; i++) {
-        if (strcmp(config->http[i].address, text) == 0 && fds[i] < 0) {
-            fds[i] = fd;
+    for (uint32_t i = 0; i < count; i++) {
+        if (strcmp(listeners[i].address, text) == 0 && listeners[i].fd == 0) {
+            listeners[i].fd = fd;
             return WPK_OK;
         }
     }

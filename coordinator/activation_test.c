@@ -55,21 +55,19 @@ static void sockets_find_their_listener(void **state)
     snprintf(v4, sizeof v4, "127.0.0.1:%u", port);
     int v6_fd = listen_tcp(AF_INET6, &port);
     snprintf(v6, sizeof v6, "[::1]:%u", port);
-    struct wpk_config config = {.http = {{.address = v6}, {.address = v4}, {.address = local}},
-                                .http_count = 3};
-    int fds[3] = {-1, -1, -1};
-    assert_int_equal(wpk_activation_place(local_fd, &config, fds, NULL), WPK_OK);
-    assert_int_equal(fds[2], local_fd);
-    assert_int_equal(wpk_activation_place(v4_fd, &config, fds, NULL), WPK_OK);
-    assert_int_equal(fds[1], v4_fd);
-    assert_int_equal(fds[0], -1);
+    struct wpk_listen listeners[] = {{.address = v6}, {.address = v4}, {.address = local}};
+    assert_int_equal(wpk_activation_place(local_fd, listeners, 3, NULL), WPK_OK);
+    assert_int_equal(listeners[2].fd, local_fd);
+    assert_int_equal(wpk_activation_place(v4_fd, listeners, 3, NULL), WPK_OK);
+    assert_int_equal(listeners[1].fd, v4_fd);
+    assert_int_equal(listeners[0].fd, 0);
     if (v6_fd >= 0) {
-        assert_int_equal(wpk_activation_place(v6_fd, &config, fds, NULL), WPK_OK);
-        assert_int_equal(fds[0], v6_fd);
+        assert_int_equal(wpk_activation_place(v6_fd, listeners, 3, NULL), WPK_OK);
+        assert_int_equal(listeners[0].fd, v6_fd);
         close(v6_fd);
     }
     struct wpk_diag diag = {0};
-    assert_int_equal(wpk_activation_place(v4_fd, &config, fds, &diag), WPK_EINVAL); /* twice */
+    assert_int_equal(wpk_activation_place(v4_fd, listeners, 3, &diag), WPK_EINVAL); /* twice */
     assert_non_null(strstr(diag.text, v4));
     close(v4_fd);
     close(local_fd);
@@ -80,19 +78,18 @@ static void others_are_refused(void **state)
 {
     (void)state;
     uint16_t port = 0;
-    int fds[1] = {-1};
     int pair[2];
     struct wpk_diag diag = {0};
-    struct wpk_config config = {.http = {{.address = "unix:/s"}}, .http_count = 1};
+    struct wpk_listen listeners[] = {{.address = "unix:/s"}};
     int unlisted = listen_tcp(AF_INET, &port);
     int datagram = socket(AF_INET, SOCK_DGRAM, 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-    assert_int_equal(wpk_activation_place(unlisted, &config, fds, &diag), WPK_EINVAL);
+    assert_int_equal(wpk_activation_place(unlisted, listeners, 1, &diag), WPK_EINVAL);
     assert_non_null(strstr(diag.text, "127.0.0.1:"));
-    assert_int_equal(wpk_activation_place(datagram, &config, fds, NULL), WPK_EINVAL);
-    assert_int_equal(wpk_activation_place(pair[0], &config, fds, NULL), WPK_EINVAL);
-    assert_int_equal(wpk_activation_place(STDIN_FILENO, &config, fds, NULL), WPK_EINVAL);
-    assert_int_equal(fds[0], -1);
+    assert_int_equal(wpk_activation_place(datagram, listeners, 1, NULL), WPK_EINVAL);
+    assert_int_equal(wpk_activation_place(pair[0], listeners, 1, NULL), WPK_EINVAL);
+    assert_int_equal(wpk_activation_place(STDIN_FILENO, listeners, 1, NULL), WPK_EINVAL);
+    assert_int_equal(listeners[0].fd, 0);
     close(unlisted);
     close(datagram);
     close(pair[0]);

@@ -9,11 +9,10 @@
 #include <string.h>
 
 /* One listener in place of all that the file has: `value` lives as long as argv. */
-static void replace_listeners(struct wpk_config_listener *listeners, uint32_t *count,
-                              const char *value)
+static void replace_listeners(struct wpk_listen *listeners, uint32_t *count, const char *value)
 {
     memset(listeners, 0, WPK_CONFIG_LISTENERS_MAX * sizeof *listeners);
-    listeners[0] = (struct wpk_config_listener){.address = value, .mode = 0600};
+    listeners[0] = (struct wpk_listen){.address = value, .mode = 0600};
     *count = 1;
 }
 
@@ -152,8 +151,8 @@ static bool same_text(const char *a, const char *b)
     return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
-static bool same_listeners(const struct wpk_config_listener *a, uint32_t a_count,
-                           const struct wpk_config_listener *b, uint32_t b_count)
+static bool same_listeners(const struct wpk_listen *a, uint32_t a_count, const struct wpk_listen *b,
+                           uint32_t b_count)
 {
     bool same = a_count == b_count;
     for (uint32_t i = 0; same && i < a_count; i++) {
@@ -192,9 +191,8 @@ static const char *copy_text(struct wpk_arena *arena, const char *text)
 }
 
 /* Where the certificate of what listens there is now; NULL: it is as it was. */
-static const struct wpk_config_listener *find_files(const struct wpk_config_listener *listener,
-                                                    const struct wpk_config_listener *next,
-                                                    uint32_t next_count)
+static const struct wpk_listen *find_files(const struct wpk_listen *listener,
+                                           const struct wpk_listen *next, uint32_t next_count)
 {
     for (uint32_t i = 0; i < next_count && listener->certificate != NULL; i++) {
         if (next[i].certificate != NULL && same_text(next[i].address, listener->address)) {
@@ -205,13 +203,12 @@ static const struct wpk_config_listener *find_files(const struct wpk_config_list
 }
 
 /* Sockets stay as they are, but for the files of their certificates. */
-static void keep_listeners(const struct wpk_config_listener *now, uint32_t now_count,
-                           struct wpk_config_listener *next, uint32_t *next_count,
-                           struct wpk_arena *arena)
+static void keep_listeners(const struct wpk_listen *now, uint32_t now_count,
+                           struct wpk_listen *next, uint32_t *next_count, struct wpk_arena *arena)
 {
-    struct wpk_config_listener kept[WPK_CONFIG_LISTENERS_MAX] = {{0}};
+    struct wpk_listen kept[WPK_CONFIG_LISTENERS_MAX] = {{0}};
     for (uint32_t i = 0; i < now_count; i++) {
-        const struct wpk_config_listener *files = find_files(&now[i], next, *next_count);
+        const struct wpk_listen *files = find_files(&now[i], next, *next_count);
         kept[i] = now[i];
         kept[i].address = copy_text(arena, now[i].address);
         kept[i].certificate =

@@ -16,15 +16,6 @@
 #define WPK_CONFIG_OWNERS_MAX 1024
 #define WPK_CONFIG_PATH_MAX 1024 /* bytes; of a path, an address or a name */
 
-struct wpk_config_listener {
-    const char *address;     /* of clients: unix:PATH, or HOST:PORT; of workers: ipc://PATH,
-                              * tcp://HOST:PORT or tls+tcp://HOST:PORT */
-    const char *certificate; /* PEM files; NULL: no TLS */
-    const char *key;
-    bool insecure; /* it may lack TLS though it can be reached from elsewhere */
-    unsigned mode; /* of a Unix socket's file: 0600 unless told otherwise */
-};
-
 struct wpk_config_owner {
     const char *name;
     uint32_t weight;   /* from 1; device time is shared in proportion */
@@ -38,9 +29,9 @@ struct wpk_config {
     const char *data_dir;
     const char *log; /* URI of PostgreSQL that keeps the history's log; NULL: there is none */
     bool standby;    /* wait until the log's holder is gone */
-    struct wpk_config_listener http[WPK_CONFIG_LISTENERS_MAX];
+    struct wpk_listen http[WPK_CONFIG_LISTENERS_MAX];
     uint32_t http_count;
-    struct wpk_config_listener workers[WPK_CONFIG_LISTENERS_MAX];
+    struct wpk_listen workers[WPK_CONFIG_LISTENERS_MAX];
     uint32_t worker_count;
     const char *hosts[WPK_CONFIG_HOSTS_MAX]; /* names by which clients may call this host */
     uint32_t host_count;
@@ -87,8 +78,8 @@ void wpk_config_fini(struct wpk_config *config);
  *
  *   errors  WPK_EINVAL  with the reason
  */
-wpk_err wpk_config_check_http(const struct wpk_config_listener *listener, struct wpk_diag *diag);
-wpk_err wpk_config_check_workers(const struct wpk_config_listener *listener, struct wpk_diag *diag);
+wpk_err wpk_config_check_http(const struct wpk_listen *listener, struct wpk_diag *diag);
+wpk_err wpk_config_check_workers(const struct wpk_listen *listener, struct wpk_diag *diag);
 
 /* Read the file `path` into `config`, over the values there; for wpk_config_parse(). */
 wpk_err wpk_config_read(const char *path, struct wpk_config *config, struct wpk_diag *diag);

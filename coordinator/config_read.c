@@ -41,7 +41,7 @@ static void get_mode(struct wpk_json_reader *r, const char *key, void *member)
 
 static void check_pair(struct wpk_json_reader *r, void *object)
 {
-    const struct wpk_config_listener *listener = object;
+    const struct wpk_listen *listener = object;
     if ((listener->certificate == NULL) != (listener->key == NULL)) {
         wpk_json_fail(r, listener->key == NULL ? "key" : "certificate", WPK_EINVAL,
                       "is missing: certificate and key go together");
@@ -70,18 +70,18 @@ static void check_workers(struct wpk_json_reader *r, void *object)
 
 static void clear_listener(struct wpk_json_reader *r, void *object)
 {
-    struct wpk_config_listener *listener = object;
+    struct wpk_listen *listener = object;
     (void)r;
-    *listener = (struct wpk_config_listener){.mode = 0600};
+    *listener = (struct wpk_listen){.mode = 0600};
 }
 
 static const struct wpk_field listener_fields[] = {
     {WPK_FIELD_CHECK(clear_listener)},
-    {WPK_FIELD(CUSTOM, "address", config_listener, address, .make = make_text)},
-    {TEXT("certificate", config_listener, certificate)},
-    {TEXT("key", config_listener, key)},
-    {WPK_FIELD(BOOL, "insecure", config_listener, insecure, WPK_DEFAULT)},
-    {WPK_FIELD_CUSTOM("mode", config_listener, mode, NULL, get_mode, WPK_DEFAULT)},
+    {WPK_FIELD(CUSTOM, "address", listen, address, .make = make_text)},
+    {TEXT("certificate", listen, certificate)},
+    {TEXT("key", listen, key)},
+    {WPK_FIELD(BOOL, "insecure", listen, insecure, WPK_DEFAULT)},
+    {WPK_FIELD_CUSTOM("mode", listen, mode, NULL, get_mode, WPK_DEFAULT)},
     {WPK_FIELD_CHECK(check_pair)},
     {WPK_FIELD_END},
 };
@@ -275,8 +275,7 @@ static bool parse_host_port(const char *text, bool *loopback)
     return parsed && address.is_numeric && address.has_port;
 }
 
-static wpk_err check_files(const struct wpk_config_listener *listener, bool tls,
-                           struct wpk_diag *diag)
+static wpk_err check_files(const struct wpk_listen *listener, bool tls, struct wpk_diag *diag)
 {
     if (tls && listener->certificate == NULL) {
         return wpk_fail(diag, WPK_EINVAL, "%s needs a certificate and a key", listener->address);
@@ -287,7 +286,7 @@ static wpk_err check_files(const struct wpk_config_listener *listener, bool tls,
     return WPK_OK;
 }
 
-static wpk_err check_reach(const struct wpk_config_listener *listener, bool loopback, bool tls,
+static wpk_err check_reach(const struct wpk_listen *listener, bool loopback, bool tls,
                            const char *remedy, struct wpk_diag *diag)
 {
     if (!loopback && !tls && !listener->insecure) {
@@ -298,7 +297,7 @@ static wpk_err check_reach(const struct wpk_config_listener *listener, bool loop
     return WPK_OK;
 }
 
-wpk_err wpk_config_check_http(const struct wpk_config_listener *listener, struct wpk_diag *diag)
+wpk_err wpk_config_check_http(const struct wpk_listen *listener, struct wpk_diag *diag)
 {
     bool loopback = false;
     bool tls = listener->certificate != NULL;
@@ -313,7 +312,7 @@ wpk_err wpk_config_check_http(const struct wpk_config_listener *listener, struct
     return check_reach(listener, loopback, tls, "a certificate and a key", diag);
 }
 
-wpk_err wpk_config_check_workers(const struct wpk_config_listener *listener, struct wpk_diag *diag)
+wpk_err wpk_config_check_workers(const struct wpk_listen *listener, struct wpk_diag *diag)
 {
     const char *address = listener->address;
     bool loopback = true;

@@ -31,14 +31,12 @@ wpk_err wpk_service_run(const struct wpk_service_options *options, struct wpk_di
  *
  * Workers' sockets cannot be passed in, because NNG opens its own. */
 
-/* Find the listener of config->http at the address of the socket `fd`, and set its entry of fds[]
- * from -1 to `fd`.
+/* Find the listener at the address of the socket `fd`, and give it that.
  *
- *   shape   fds[config->http_count]
  *   errors  WPK_EINVAL  `fd` is no listening stream socket, no listener has its address, or the
  *                       listener has a socket already
  */
-wpk_err wpk_activation_place(int fd, const struct wpk_config *config, int *fds,
+wpk_err wpk_activation_place(int fd, struct wpk_listen *listeners, uint32_t count,
                              struct wpk_diag *diag);
 
 #endif

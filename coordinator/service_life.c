@@ -211,8 +211,7 @@ static void on_tick(void *user)
 
 /* ---- the whole */
 
-static void print_addresses(const struct wpk_config_listener *listeners, uint32_t count,
-                            struct wpk_buf *out)
+static void print_addresses(const struct wpk_listen *listeners, uint32_t count, struct wpk_buf *out)
 {
     for (uint32_t i = 0; i < count; i++) {
         wpk_buf_printf(out, "%s%s", i > 0 ? "," : "", listeners[i].address);

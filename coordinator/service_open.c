@@ -11,6 +11,7 @@
 #include "coordinator/store/store.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -190,21 +191,11 @@ static void note_refusal(void *user, const char *peer, const char *reason, uint6
     wpk_api_front_refuse(service->front, &nobody, reason, untold);
 }
 
-/* The options of the HTTP server from the configuration; `listeners` are the caller's, of
- * WPK_CONFIG_LISTENERS_MAX. */
+/* The options of the HTTP server from the configuration. */
 static struct wpk_http_options http_options(const struct wpk_service *service,
                                             const struct wpk_config *config,
-                                            struct wpk_http_listen *listeners)
+                                            const struct wpk_listen *listeners)
 {
-    for (uint32_t i = 0; i < config->http_count; i++) {
-        const struct wpk_config_listener *listener = &config->http[i];
-        listeners[i] = (struct wpk_http_listen){.address = listener->address,
-                                                .fd = -1,
-                                                .certificate = listener->certificate,
-                                                .key = listener->key,
-                                                .insecure = listener->insecure,
-                                                .mode = listener->mode};
-    }
     return (struct wpk_http_options){.listeners = listeners,
                                      .listener_count = config->http_count,
                                      .auth = service->auth,
@@ -223,46 +214,31 @@ static struct wpk_http_options http_options(const struct wpk_service *service,
 }
 
 /* A listener whose socket was passed in takes that one. */
-static wpk_err adopt_sockets(struct wpk_service *service, struct wpk_http_listen *listeners,
+static wpk_err adopt_sockets(struct wpk_service *service, struct wpk_listen *listeners,
                              struct wpk_diag *diag)
 {
-    int fds[WPK_CONFIG_LISTENERS_MAX];
+    const struct wpk_config *config = service->config;
     uint32_t count = 0;
     wpk_err err =
         wpk_notify_take_fds(service->options->environment, WPK_CONFIG_LISTENERS_MAX, &count, diag);
-    for (uint32_t i = 0; i < service->config->http_count; i++) {
-        fds[i] = -1;
-    }
+    memcpy(listeners, config->http, sizeof config->http);
     for (uint32_t i = 0; err == WPK_OK && i < count; i++) {
-        err = wpk_activation_place(WPK_NOTIFY_FD_FIRST + (int)i, service->config, fds, diag);
-    }
-    for (uint32_t i = 0; err == WPK_OK && i < service->config->http_count; i++) {
-        listeners[i].fd = fds[i];
+        err =
+            wpk_activation_place(WPK_NOTIFY_FD_FIRST + (int)i, listeners, config->http_count, diag);
     }
     return err;
 }
 
 static wpk_err open_http(struct wpk_service *service, struct wpk_diag *diag)
 {
-    struct wpk_http_listen listeners[WPK_CONFIG_LISTENERS_MAX];
+    struct wpk_listen listeners[WPK_CONFIG_LISTENERS_MAX];
     struct wpk_http_options options = http_options(service, service->config, listeners);
     wpk_err err = adopt_sockets(service, listeners, diag);
     return err == WPK_OK ? wpk_http_server_open(&options, &service->http, diag) : err;
 }
 
-static void list_worker_listeners(const struct wpk_config *config, struct wpk_net_listen *listen)
-{
-    for (uint32_t i = 0; i < config->worker_count; i++) {
-        const struct wpk_config_listener *listener = &config->workers[i];
-        listen[i] = (struct wpk_net_listen){.url = listener->address,
-                                            .mode = listener->mode,
-                                            .certificate = listener->certificate,
-                                            .key = listener->key};
-    }
-}
-
 /* Told before anything is taken: who connects later is not here to be asked. */
-static wpk_err check_certificates(const struct wpk_net_listen *listen, uint32_t count,
+static wpk_err check_certificates(const struct wpk_listen *listen, uint32_t count,
                                   struct wpk_diag *diag)
 {
     wpk_err err = WPK_OK;
@@ -277,16 +253,14 @@ static wpk_err check_certificates(const struct wpk_net_listen *listen, uint32_t 
 static wpk_err open_workers(struct wpk_service *service, struct wpk_diag *diag)
 {
     const struct wpk_config *config = service->config;
-    struct wpk_net_listen listen[WPK_CONFIG_LISTENERS_MAX];
-    list_worker_listeners(config, listen);
-    const struct wpk_net_server_options options = {.listen = listen,
+    const struct wpk_net_server_options options = {.listen = config->workers,
                                                    .listen_count = config->worker_count,
                                                    .size_max = WPK_MESSAGE_SIZE_MAX,
                                                    .reply_bytes_max = REPLY_BYTES_MAX,
                                                    .peers_max = config->worker_connections_max,
                                                    .wake = wake,
                                                    .user = service->loop};
-    wpk_err err = check_certificates(listen, config->worker_count, diag);
+    wpk_err err = check_certificates(config->workers, config->worker_count, diag);
     return err == WPK_OK ? wpk_net_server_open(&options, &service->net, diag) : err;
 }
 
@@ -301,16 +275,12 @@ static wpk_err open_sockets(struct wpk_service *service, struct wpk_diag *diag)
 wpk_err wpk_service_reload_sockets(struct wpk_service *service, const struct wpk_config *next,
                                    struct wpk_diag *diag)
 {
-    struct wpk_http_listen listeners[WPK_CONFIG_LISTENERS_MAX];
-    struct wpk_http_options options = http_options(service, next, listeners);
-    struct wpk_net_listen listen[WPK_CONFIG_LISTENERS_MAX];
-    list_worker_listeners(next, listen);
-    wpk_err err = check_certificates(listen, next->worker_count, diag);
-    err =
-        err == WPK_OK ? wpk_net_server_check(service->net, listen, next->worker_count, diag) : err;
+    struct wpk_http_options options = http_options(service, next, next->http);
+    uint32_t count = next->worker_count;
+    wpk_err err = check_certificates(next->workers, count, diag);
+    err = err == WPK_OK ? wpk_net_server_check(service->net, next->workers, count, diag) : err;
     err = err == WPK_OK ? wpk_http_server_reload(service->http, &options, diag) : err;
-    return err == WPK_OK ? wpk_net_server_reload(service->net, listen, next->worker_count, diag)
-                         : err;
+    return err == WPK_OK ? wpk_net_server_reload(service->net, next->workers, count, diag) : err;
 }
 
 wpk_err wpk_service_open(struct wpk_service *service, struct wpk_diag *diag)

@@ -43,7 +43,7 @@ wpk_err wpk_net_pair_reply(struct wpk_net_pair *pair, int *slot, char **data)
 wpk_err wpk_net_pair_listen(struct wpk_net_pair *pair, const char *url, struct wpk_net_server **out,
                             struct wpk_diag *diag)
 {
-    const struct wpk_net_listen listen = {.url = url};
+    const struct wpk_listen listen = {.address = url};
     const struct wpk_net_server_options options = {.listen = &listen,
                                                    .listen_count = 1,
                                                    .size_max = WPK_NET_PAIR_SIZE_MAX,

@@ -12,7 +12,7 @@
 #ifndef WPK_COORDINATOR_HTTP_HTTP_H
 #define WPK_COORDINATOR_HTTP_HTTP_H
 
-#include "common/err.h"
+#include "common/net.h"
 #include "coordinator/access/auth.h"
 
 #include <stdint.h>
@@ -73,16 +73,6 @@ struct wpk_http_response {
     void *owner;
 };
 
-struct wpk_http_listen {
-    /* unix:PATH, or HOST:PORT where HOST is an address, IPv6 in brackets; port 0: any free one. */
-    const char *address;
-    int fd; /* -1, or a listening socket, which is taken; `address` is then for messages */
-    const char *certificate; /* PEM files; NULL: no TLS */
-    const char *key;
-    bool insecure; /* allow TCP without TLS that other machines reach */
-    unsigned mode; /* of a Unix socket's file; 0: 0600 */
-};
-
 /* A user of this machine that may use the Unix sockets, besides this process's user and root. */
 #define WPK_HTTP_OTHERS ((uid_t)-1) /* every user that is not listed */
 struct wpk_http_peer {
@@ -91,7 +81,7 @@ struct wpk_http_peer {
 };
 
 struct wpk_http_options {
-    const struct wpk_http_listen *listeners;
+    const struct wpk_listen *listeners;
     uint32_t listener_count; /* 1 to WPK_HTTP_LISTENERS_MAX */
     /* TCP always needs a token. On a Unix socket this process's user and root have all roles, and
      * `peers` have theirs; a token that is shown there replaces the user. */

@@ -74,7 +74,7 @@ static wpk_err open_server(struct wpk_diag *diag)
     struct wpk_http_server *server = NULL;
     assert_non_null(mkdtemp(directory));
     snprintf(address, sizeof address, "unix:%s/s", directory);
-    const struct wpk_http_listen listen = {.address = address, .fd = -1};
+    const struct wpk_listen listen = {.address = address};
     const struct wpk_http_options options = {
         .listeners = &listen, .listener_count = 1, .body_max = body_max};
     wpk_err err = wpk_http_server_open(&options, &server, diag);

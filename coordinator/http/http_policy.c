@@ -26,7 +26,7 @@ void wpk_http_policy_fini(struct wpk_http_policy *policy)
 /* ---- listeners and names */
 
 wpk_err wpk_http_policy_check_listener(const struct wpk_http_policy *policy,
-                                       const struct wpk_http_listen *listen,
+                                       const struct wpk_listen *listen,
                                        const struct wpk_http_listener *listener,
                                        struct wpk_diag *diag)
 {

@@ -39,7 +39,7 @@ wpk_err wpk_http_policy_set_names(struct wpk_http_policy *policy, const char *co
  *   errors  WPK_EINVAL
  */
 wpk_err wpk_http_policy_check_listener(const struct wpk_http_policy *policy,
-                                       const struct wpk_http_listen *listen,
+                                       const struct wpk_listen *listen,
                                        const struct wpk_http_listener *listener,
                                        struct wpk_diag *diag);
 

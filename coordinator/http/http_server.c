@@ -16,7 +16,7 @@
 
 /* ---- daemons */
 
-static wpk_err start_daemon(struct wpk_http_server *server, const struct wpk_http_listen *listen,
+static wpk_err start_daemon(struct wpk_http_server *server, const struct wpk_listen *listen,
                             struct MHD_Daemon **out, struct wpk_diag *diag)
 {
     if (listen->certificate == NULL) {
@@ -44,7 +44,7 @@ static wpk_err start_daemon(struct wpk_http_server *server, const struct wpk_htt
 
 wpk_err wpk_http_check_certificate(const char *certificate, const char *key, struct wpk_diag *diag)
 {
-    const struct wpk_http_listen listen = {.certificate = certificate, .key = key};
+    const struct wpk_listen listen = {.certificate = certificate, .key = key};
     struct MHD_Daemon *handle = NULL;
     wpk_err err = start_daemon(NULL, &listen, &handle, diag); /* it serves nobody */
     if (err == WPK_OK) {
@@ -100,7 +100,7 @@ static struct wpk_http_daemon *find_plain(struct wpk_http_server *server)
 }
 
 /* At the start, before there are other threads. */
-static wpk_err set_daemon(struct wpk_http_server *server, const struct wpk_http_listen *listen,
+static wpk_err set_daemon(struct wpk_http_server *server, const struct wpk_listen *listen,
                           uint32_t index, struct wpk_diag *diag)
 {
     struct MHD_Daemon *handle = NULL;
@@ -253,14 +253,14 @@ uint16_t wpk_http_server_port(const struct wpk_http_server *server, uint32_t lis
 
 /* ---- life */
 
-static wpk_err open_listener(struct wpk_http_server *server, const struct wpk_http_listen *listen,
+static wpk_err open_listener(struct wpk_http_server *server, const struct wpk_listen *listen,
                              uint32_t index, struct wpk_diag *diag)
 {
     struct wpk_http_listener *listener = &server->listeners[index];
-    wpk_err err = listen->fd >= 0 ? wpk_http_listener_adopt(listen->fd, listener, diag)
-                                  : wpk_http_listener_open(listen->address,
-                                                           listen->mode != 0 ? listen->mode : 0600,
-                                                           listener, diag);
+    wpk_err err = listen->fd > 0 ? wpk_http_listener_adopt(listen->fd, listener, diag)
+                                 : wpk_http_listener_open(listen->address,
+                                                          listen->mode != 0 ? listen->mode : 0600,
+                                                          listener, diag);
     if (err != WPK_OK) {
         return err;
     }
@@ -342,7 +342,7 @@ wpk_err wpk_http_server_open(const struct wpk_http_options *options, struct wpk_
     err = err == WPK_OK ? open_all(server, options, diag) : err;
     if (err != WPK_OK) {
         for (uint32_t i = server->listener_count; i < options->listener_count; i++) {
-            if (options->listeners[i].fd >= 0) {
+            if (options->listeners[i].fd > 0) {
                 close(options->listeners[i].fd);
             }
         }

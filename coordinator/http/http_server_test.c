@@ -96,8 +96,7 @@ static bool serve(void *user, const struct wpk_http_request *request,
 
 static void open_tcp(struct wpk_auth *auth, struct wpk_http_server **out)
 {
-    struct wpk_http_listen listeners[] = {{.address = "127.0.0.1:0", .fd = -1},
-                                          {.address = "[::1]:0", .fd = -1}};
+    struct wpk_listen listeners[] = {{.address = "127.0.0.1:0"}, {.address = "[::1]:0"}};
     struct wpk_http_options options = {.listeners = listeners,
                                        .listener_count = 2,
                                        .auth = auth,
@@ -224,7 +223,7 @@ static void full_of_idle_ones(void **state)
     char heard[1024];
     int fds[200];
     snprintf(address, sizeof address, "unix:%s/f", directory);
-    struct wpk_http_listen listener = {.address = address, .fd = -1};
+    struct wpk_listen listener = {.address = address};
     struct wpk_http_options options = {.listeners = &listener,
                                        .listener_count = 1,
                                        .connections_max = 20,
@@ -267,7 +266,7 @@ static void full_of_those_that_wait(void **state)
     uint64_t refused = wpk_metric_counted(WPK_COUNTER_HTTP_REFUSED, limit);
     int64_t open_count = wpk_metric_gauged(WPK_GAUGE_HTTP_CONNECTIONS, 0);
     snprintf(address, sizeof address, "unix:%s/w", directory);
-    struct wpk_http_listen listener = {.address = address, .fd = -1};
+    struct wpk_listen listener = {.address = address};
     struct wpk_http_options options = {.listeners = &listener,
                                        .listener_count = 1,
                                        .connections_max = 2,
@@ -304,7 +303,7 @@ static void a_socket_passed_on(void **state)
     snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
     int passed = socket(AF_UNIX, SOCK_STREAM, 0);
     assert_int_equal(bind(passed, (struct sockaddr *)&address, sizeof address), 0);
-    struct wpk_http_listen listener = {.address = "http.socket", .fd = passed};
+    struct wpk_listen listener = {.address = "http.socket", .fd = passed};
     struct wpk_http_options options = {.listeners = &listener,
                                        .listener_count = 1,
                                        .body_max = body_max,
@@ -356,7 +355,7 @@ static void a_large_body_too_many(void **state)
     char address[128];
     char heard[1024];
     snprintf(address, sizeof address, "unix:%s/l", directory);
-    struct wpk_http_listen listener = {.address = address, .fd = -1};
+    struct wpk_listen listener = {.address = address};
     struct wpk_http_options options = {.listeners = &listener,
                                        .listener_count = 1,
                                        .body_max = body_max,

@@ -89,7 +89,7 @@ static void advance_ms(struct fixture *f, uint64_t ms)
 static wpk_err open_server(struct fixture *f, const char *address, struct wpk_http_server **out,
                            struct wpk_diag *diag)
 {
-    struct wpk_http_listen listener = {.address = address, .fd = -1};
+    struct wpk_listen listener = {.address = address};
     struct wpk_http_options options = {.listeners = &listener,
                                        .listener_count = 1,
                                        .body_max = body_max,
