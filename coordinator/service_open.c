@@ -166,11 +166,8 @@ static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
         .wake = wake,
         .wake_user = service->loop,
         .rebuilt = wpk_service_set_owners,
-        .rebuilt_user = service,
         .restoring = note_restoring,
-        .restoring_user = service,
         .refused = note_worker,
-        .refused_user = service,
     };
     return wpk_executor_new(&options, &service->executor, diag);
 }

@@ -73,9 +73,7 @@ void wpk_fixture_start(struct wpk_fixture *fixture)
         .threads = fixture->threads,
         .wake = on_wake,
         .restoring = on_restoring,
-        .restoring_user = fixture,
         .rebuilt = on_rebuilt,
-        .rebuilt_user = fixture,
     };
     WPK_ASSERT(wpk_executor_new(&options, &fixture->executor, &diag) == WPK_OK);
 }

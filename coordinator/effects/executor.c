@@ -29,7 +29,7 @@ static bool may_join(const struct wpk_executor *p, const struct wpk_net_address 
         return true;
     }
     if (p->options.refused != NULL) {
-        p->options.refused(p->options.refused_user, address, &identity, diag->text);
+        p->options.refused(p->options.out.user, address, &identity, diag->text);
     }
     return false;
 }
@@ -238,7 +238,7 @@ wpk_err wpk_executor_new(const struct wpk_executor_options *options, struct wpk_
     while (err == WPK_OK && !wpk_executor_is_restored(p)) {
         err = wpk_executor_restore_some(p, diag);
         if (options->restoring != NULL) {
-            options->restoring(options->restoring_user);
+            options->restoring(options->out.user);
         }
     }
     err = err == WPK_OK ? wpk_executor_commit(p, diag) : err;

@@ -42,7 +42,7 @@ struct wpk_executor_out {
     void (*reply)(void *user, const struct wpk_net_address *address, const void *frame,
                   size_t size);
     void (*respond)(void *user, uint64_t request, const struct wpk_api_answer *answer);
-    void *user;
+    void *user; /* of the options' optional callbacks, too */
 };
 
 struct wpk_executor_options {
@@ -67,14 +67,11 @@ struct wpk_executor_options {
     /* Optional. The state was read anew after the store had failed: what did not come from the
      * store has to be set again. */
     void (*rebuilt)(void *user);
-    void *rebuilt_user;
     /* Optional. Called after each slice of jobs that wpk_executor_new() reads. */
     void (*restoring)(void *user);
-    void *restoring_user;
     /* Optional. A worker was not let in. The identity's owner is "" if it is not known. */
     void (*refused)(void *user, const struct wpk_net_address *address,
                     const struct wpk_identity *identity, const char *reason);
-    void *refused_user;
 };
 
 /* Make an executor with a coordinator, and restore the jobs that have not ended.

@@ -166,7 +166,7 @@ static void go_on_restoring(struct wpk_executor *p)
                 wpk_coordinator_job_count(p->coordinator));
         wpk_metric_set(WPK_GAUGE_STORE_DEGRADED, 0, 0);
         if (p->options.rebuilt != NULL) {
-            p->options.rebuilt(p->options.rebuilt_user);
+            p->options.rebuilt(p->options.out.user);
         }
     }
 }

@@ -153,7 +153,6 @@ void wpk_sim_wpkd_start(struct wpk_sim *sim)
         .out = {.reply = on_reply, .respond = on_respond, .user = sim},
         .answer = wpk_api_answer_effect,
         .rebuilt = set_rules,
-        .rebuilt_user = sim,
     };
     sim->life++;
     sim->turn_set = false;
