@@ -152,6 +152,29 @@ void wpk_executor_step(struct wpk_executor *p, struct wpk_event *event)
     }
 }
 
+/* True if the message may be stepped; if not, its worker was told why. */
+static bool admit(struct wpk_executor *p, const struct wpk_net_address *address,
+                  struct wpk_message *message)
+{
+    struct wpk_diag diag = {0};
+    wpk_err err = WPK_EACCES;
+    if (message->kind == WPK_MESSAGE_HELLO && !may_join(p, address, message->hello, &diag)) {
+        wpk_log(WPK_LOG_WARN, "worker_refused", "worker=%s reason=\"%s\"", message->hello->name,
+                diag.text);
+    } else if (p->degraded) {
+        wpk_executor_refuse(p, address, p->err, &p->diag);
+        return false;
+    } else if (may_go_on(p, message, &diag)) {
+        wpk_executor_trace(p, "received", message);
+        /* If it cannot be said what is there, the worker asks again. */
+        err = wpk_executor_forget_absent(p, message, &diag);
+    }
+    if (err != WPK_OK) {
+        wpk_executor_reply_error(p, address, message->session, err, &diag);
+    }
+    return err == WPK_OK;
+}
+
 void wpk_executor_frame(struct wpk_executor *p, const struct wpk_net_address *address,
                         const char *frame, size_t size, uint64_t random)
 {
@@ -165,36 +188,14 @@ void wpk_executor_frame(struct wpk_executor *p, const struct wpk_net_address *ad
         wpk_executor_reply_error(p, address, 0, err, &diag);
         return;
     }
-    if (message.kind == WPK_MESSAGE_HELLO && !may_join(p, address, message.hello, &diag)) {
-        wpk_log(WPK_LOG_WARN, "worker_refused", "worker=%s reason=\"%s\"", message.hello->name,
-                diag.text);
-        wpk_executor_reply_error(p, address, 0, WPK_EACCES, &diag);
-        wpk_message_fini(&message);
-        return;
-    }
-    if (p->degraded) {
-        wpk_executor_refuse(p, address, p->err, &p->diag);
-        wpk_message_fini(&message);
-        return;
-    }
-    if (!may_go_on(p, &message, &diag)) {
-        wpk_executor_reply_error(p, address, message.session, WPK_EACCES, &diag);
-        wpk_message_fini(&message);
-        return;
-    }
-    wpk_executor_trace(p, "received", &message);
-    err = wpk_executor_forget_absent(p, &message, &diag);
-    if (err != WPK_OK) { /* it cannot be said what is there: the worker asks again */
-        wpk_executor_reply_error(p, address, message.session, err, &diag);
-        wpk_message_fini(&message);
-        return;
-    }
-    struct wpk_event event = {
-        .kind = WPK_EVENT_MESSAGE, .random = random, .address = *address, .message = &message};
-    wpk_executor_step_one(p, &event);
-    p->batch->bytes += size;
-    if (message.kind == WPK_MESSAGE_RESULTS) {
-        wpk_batch_keep(p->batch, &message); /* writes point to its records */
+    if (admit(p, address, &message)) {
+        struct wpk_event event = {
+            .kind = WPK_EVENT_MESSAGE, .random = random, .address = *address, .message = &message};
+        wpk_executor_step_one(p, &event);
+        p->batch->bytes += size;
+        if (message.kind == WPK_MESSAGE_RESULTS) {
+            wpk_batch_keep(p->batch, &message); /* writes point to its records */
+        }
     }
     wpk_message_fini(&message);
 }
