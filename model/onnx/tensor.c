@@ -235,10 +235,7 @@ static wpk_err find_data(struct wpk_onnx_reader *reader, struct wpk_protobuf mes
                              "does not have",
                              value->size);
     }
-    char *copy = wpk_arena_alloc(&reader->graph->arena, value->size, 1);
-    if (copy == NULL) {
-        return WPK_ENOMEM;
-    }
+    char *copy = wpk_arena_demand(&reader->graph->arena, value->size, 1);
     value->data = copy;
     count = copy_numbers(message, numbers, value, copy);
     if (count * wpk_dtype_size(value->dtype) != value->size) {
@@ -317,13 +314,13 @@ static wpk_err read_name(struct wpk_onnx_reader *reader, struct wpk_protobuf mes
 }
 
 /* Two elements of 4 bits lie in a byte, the first in its low half: make each one of a byte. */
-static wpk_err unpack(struct wpk_onnx_reader *reader, bool is_signed, int64_t count,
-                      struct wpk_graph_value *value)
+static void unpack(struct wpk_onnx_reader *reader, bool is_signed, int64_t count,
+                   struct wpk_graph_value *value)
 {
     const uint8_t *packed = value->data;
-    uint8_t *bytes = WPK_ARENA_NEW(&reader->graph->arena, uint8_t, (size_t)count + 1);
+    uint8_t *bytes = WPK_ARENA_DEMAND(&reader->graph->arena, uint8_t, (size_t)count + 1);
 
-    for (int64_t i = 0; bytes != NULL && i < count; i++) {
+    for (int64_t i = 0; i < count; i++) {
         uint8_t element = packed[i / 2] >> (i % 2 * 4) & 15;
         bytes[i] = (uint8_t)(is_signed && element > 7 ? element - 16 : element);
     }
@@ -331,7 +328,6 @@ static wpk_err unpack(struct wpk_onnx_reader *reader, bool is_signed, int64_t co
     value->size = (size_t)count;
     value->dtype = is_signed ? WPK_I8 : WPK_U8;
     value->element_type = wpk_graph_element_of(value->dtype);
-    return bytes != NULL ? WPK_OK : WPK_ENOMEM;
 }
 
 wpk_err wpk_onnx_tensor(struct wpk_onnx_reader *reader, struct wpk_protobuf message,
@@ -354,7 +350,9 @@ wpk_err wpk_onnx_tensor(struct wpk_onnx_reader *reader, struct wpk_protobuf mess
         value.dtype = WPK_U8;
         value.size = (size_t)(count + 1) / 2;
         err = find_data(reader, message, is_external, is_raw, &value);
-        err = err == WPK_OK ? unpack(reader, is_int4, count, &value) : err;
+        if (err == WPK_OK) {
+            unpack(reader, is_int4, count, &value);
+        }
     } else if (value.is_typed) {
         value.size = (size_t)wpk_graph_elements(&value) * wpk_dtype_size(value.dtype);
         err = find_data(reader, message, is_external, is_raw, &value);

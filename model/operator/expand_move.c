@@ -368,7 +368,6 @@ wpk_err wpk_expand_max_unpool(struct wpk_expansion *e)
     if (zeros == NULL) {
         return WPK_ENOMEM;
     }
-    memset(zeros, 0, (size_t)size * sizeof(*zeros));
     const int lists[] = {wpk_expansion_constant(e, x.dtype, 1, &size, zeros),
                          wpk_compose_reshape(&e->to, e->node->inputs[1], "", 1, &count, -1),
                          wpk_compose_reshape(&e->to, e->node->inputs[0], "", 1, &count, -1)};

@@ -24,13 +24,13 @@ static uint8_t element(const uint8_t *packed, int64_t i)
 
 /* Unpack constants of 4 bits, the low ones first, to u8.
  *   shape   packed [rows, bytes], of which `count` elements of each row are read
- *   owns  the graph; NULL without memory */
+ *   owns  the graph */
 static uint8_t *unpack(struct wpk_expansion *e, const uint8_t *packed, int64_t rows, int64_t count,
                        int64_t bytes)
 {
-    uint8_t *out = WPK_ARENA_NEW(&e->graph->arena, uint8_t, (size_t)(rows * count));
+    uint8_t *out = WPK_ARENA_DEMAND(&e->graph->arena, uint8_t, (size_t)(rows * count));
 
-    for (int64_t i = 0; out != NULL && i < rows * count; i++) {
+    for (int64_t i = 0; i < rows * count; i++) {
         out[i] = element(packed, i / count * bytes * 2 + i % count);
     }
     return out;
@@ -45,10 +45,6 @@ static int multiply_unpacked(struct wpk_expansion *e, const struct weights *w, i
     const uint8_t *all = unpack(e, w->bytes, w->n, w->k, w->blocks * w->block / 2);
     int b = wpk_compose_constant(&e->to, WPK_U8, 2, (int64_t[]){w->n, w->k}, all);
 
-    if (all == NULL) {
-        e->to.err = WPK_ENOMEM;
-        return 0;
-    }
     if (w->zero >= 0) {
         snprintf(from, sizeof(from), "i32(X2[d1,d0/%lld])", (long long)w->block);
     }
@@ -64,13 +60,12 @@ static int multiply_unpacked(struct wpk_expansion *e, const struct weights *w, i
 static int halve_blocks(struct wpk_expansion *e, const struct weights *w)
 {
     int64_t half = w->block / 2, bytes = w->n * w->blocks * half;
-    uint8_t *halved = WPK_ARENA_NEW(&e->graph->arena, uint8_t, (size_t)bytes);
+    uint8_t *halved = WPK_ARENA_DEMAND(&e->graph->arena, uint8_t, (size_t)bytes);
 
-    for (int64_t i = 0; halved != NULL && i < bytes; i++) {
+    for (int64_t i = 0; i < bytes; i++) {
         int64_t at = i / half * w->block + i % half;
         halved[i] = (uint8_t)(element(w->bytes, at) | element(w->bytes, at + half) << 4);
     }
-    e->to.err = halved == NULL ? WPK_ENOMEM : e->to.err;
     return wpk_compose_constant(&e->to, WPK_U8, 3, (int64_t[]){w->n, w->blocks, half}, halved);
 }
 
@@ -168,9 +163,6 @@ wpk_err wpk_expand_matmul_nbits(struct wpk_expansion *e)
     const int64_t by_block[] = {w.n, w.blocks};
     const uint8_t *zeros =
         z.rank >= 0 ? unpack(e, z.data, w.n, w.blocks, (w.blocks + 1) / 2) : NULL;
-    if (z.rank >= 0 && zeros == NULL) {
-        return WPK_ENOMEM;
-    }
     w.bytes = b.data;
     w.scale = wpk_compose_reshape(&e->to, scale.value, "scale", 2, by_block, -1);
     w.zero = zeros != NULL ? wpk_compose_constant(&e->to, WPK_U8, 2, by_block, zeros) : -1;

@@ -39,33 +39,29 @@ struct operand {
     int64_t number;              /* this one */
 };
 
-/* Constants of u8 become i8 less 128: a zero point of 128 is gone then.   errors  WPK_ENOMEM */
-static wpk_err shift(struct wpk_expansion *e, struct operand *o)
+/* Constants of u8 become i8 less 128: a zero point of 128 is gone then. */
+static void shift(struct wpk_expansion *e, struct operand *o)
 {
     int64_t count = wpk_graph_elements(&o->like);
     const uint8_t *from = o->like.data;
-    uint8_t *to = WPK_ARENA_NEW(&e->graph->arena, uint8_t, (size_t)count + 1);
+    uint8_t *to = WPK_ARENA_DEMAND(&e->graph->arena, uint8_t, (size_t)count + 1);
 
-    for (int64_t i = 0; to != NULL && i < count; i++) {
+    for (int64_t i = 0; i < count; i++) {
         to[i] = from[i] ^ SIGN;
     }
-    if (to != NULL) {
-        o->value = wpk_compose_constant(&e->to, WPK_I8, o->like.rank, o->like.extent, to);
-        o->like.dtype = WPK_I8;
-        o->like.data = to;
-    }
-    return to != NULL ? WPK_OK : WPK_ENOMEM;
+    o->value = wpk_compose_constant(&e->to, WPK_I8, o->like.rank, o->like.extent, to);
+    o->like.dtype = WPK_I8;
+    o->like.data = to;
 }
 
 /* Describe an operand with its zero point.
  *   shape   axis: of the zero points, if there is one for each index
- *   errors  WPK_EUNSUPPORTED other types or shapes; WPK_ENOMEM */
+ *   errors  WPK_EUNSUPPORTED  other types or shapes */
 static wpk_err make_operand(struct wpk_expansion *e, int value, const struct wpk_graph_value *like,
                             const struct wpk_parameter *zero,
                             const struct wpk_graph_value *zero_like, int axis, struct operand *o)
 {
-    bool has_zero = zero->value >= 0, shifts = false;
-    wpk_err err = WPK_OK;
+    bool has_zero = zero->value >= 0, shifts = like->data != NULL && like->dtype == WPK_U8;
 
     *o = (struct operand){.value = value,
                           .like = *like,
@@ -84,10 +80,9 @@ static wpk_err make_operand(struct wpk_expansion *e, int value, const struct wpk
             o->is_fixed = o->is_fixed && wpk_graph_element(zero_like, i) == (double)o->number;
         }
     }
-    if (like->data != NULL && like->dtype == WPK_U8) {
-        shifts = true;
+    if (shifts) {
         o->number -= SIGN;
-        err = shift(e, o);
+        shift(e, o);
     }
     if (o->is_fixed) {
         o->zero = (struct wpk_parameter){.value = -1};
@@ -97,7 +92,7 @@ static wpk_err make_operand(struct wpk_expansion *e, int value, const struct wpk
         o->zero.value = shifts ? wpk_expansion_binary(e, "Sub", o->zero.value, integer(e, SIGN), -1)
                                : o->zero.value;
     }
-    return err;
+    return WPK_OK;
 }
 
 /* The same by the node's inputs; `zero` -1: it has no zero point. */

@@ -183,7 +183,6 @@ static int add_zeros(struct wpk_expansion *e, const struct linear *l)
     if (cells == NULL) {
         return 0;
     }
-    memset(cells, 0, (size_t)wpk_extents_product(extent, 4) * sizeof(*cells));
     return wpk_expansion_constant(e, l->dtype, 4, extent, cells);
 }
 

@@ -421,12 +421,11 @@ static int add_scores(struct wpk_expansion *e, const struct forest *f, int64_t r
     }
     if (base->count > 0) {
         const int64_t count = base->count;
-        double *cells = WPK_ARENA_NEW(&e->graph->arena, double, (size_t)base->count);
-        for (int i = 0; cells != NULL && i < base->count; i++) {
+        double *cells = WPK_ARENA_DEMAND(&e->graph->arena, double, (size_t)base->count);
+        for (int i = 0; i < base->count; i++) {
             cells[i] = number(base, i);
         }
-        e->to.err = cells == NULL ? WPK_ENOMEM : e->to.err;
-        inputs[1] = cells != NULL ? wpk_expansion_constant(e, dtype, 1, &count, cells) : -1;
+        inputs[1] = wpk_expansion_constant(e, dtype, 1, &count, cells);
         wpk_buf_append_text(&e->text, count > 1 ? " + X1[d1]" : " + X1[0]");
     }
     wpk_buf_printf(&e->text, " where M[d0:%lld,d1:%lld] = %s(t:%d) X[d0,t,d1]", (long long)rows,

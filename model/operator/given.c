@@ -121,10 +121,7 @@ wpk_err wpk_graph_bind(struct wpk_graph *graph, int input, const void *data, siz
 
     WPK_ASSERT(value->is_shaped && value->is_typed);
     WPK_ASSERT(size == (size_t)wpk_graph_elements(value) * wpk_dtype_size(value->dtype));
-    void *copy = wpk_arena_alloc(&graph->arena, size > 0 ? size : 1, 1);
-    if (copy == NULL) {
-        return WPK_ENOMEM;
-    }
+    void *copy = wpk_arena_demand(&graph->arena, size, 1);
     if (size > 0) {
         memcpy(copy, data, size);
     }

@@ -352,9 +352,9 @@ static wpk_err add_matrix(struct wpk_graph *graph, const struct rule *rule, cons
                           enum wpk_dtype dtype, int *out)
 {
     size_t count = (size_t)(axis->input * axis->output);
-    double *wide = calloc(count, sizeof(double));
-    void *data = wpk_arena_alloc(&graph->arena, count, wpk_dtype_size(dtype));
-    wpk_err err = wide != NULL && data != NULL ? WPK_OK : WPK_ENOMEM;
+    double *wide = WPK_DEMAND(calloc(count, sizeof(double)));
+    void *data = wpk_arena_demand(&graph->arena, count, wpk_dtype_size(dtype));
+    wpk_err err = WPK_OK;
 
     for (int64_t i = 0; err == WPK_OK && i < axis->output; i++) {
         double x = 0;

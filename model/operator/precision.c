@@ -179,14 +179,9 @@ static int quantize(struct wpk_expansion *e, int value, int axis, int *scale)
     const struct wpk_graph_value w = e->graph->values[value];
     int64_t count = wpk_graph_elements(&w), columns = w.extent[axis];
     int64_t inner = wpk_extents_product(w.extent + axis + 1, w.rank - axis - 1);
-    int8_t *q = WPK_ARENA_NEW(&e->graph->arena, int8_t, (size_t)count);
-    float *scales = WPK_ARENA_NEW(&e->graph->arena, float, (size_t)columns);
+    int8_t *q = WPK_ARENA_DEMAND(&e->graph->arena, int8_t, (size_t)count);
+    float *scales = WPK_ARENA_DEMAND(&e->graph->arena, float, (size_t)columns);
 
-    if (q == NULL || scales == NULL) {
-        e->to.err = WPK_ENOMEM;
-        return 0;
-    }
-    memset(scales, 0, (size_t)columns * sizeof(*scales));
     for (int64_t i = 0; i < count; i++) {
         float *largest = &scales[i / inner % columns];
         *largest = fmaxf(*largest, (float)fabs(weight_at(&w, i)) / I8_MAX);
@@ -210,13 +205,9 @@ static void quantize_blocks(struct wpk_expansion *e, const struct wpk_graph_valu
     int64_t n = w->extent[is_transposed ? 0 : 1], k = w->extent[is_transposed ? 1 : 0];
     int64_t blocks = (k + I4_BLOCK - 1) / I4_BLOCK, extent[] = {n, blocks, I4_BLOCK / 2};
     int64_t of_row = is_transposed ? 1 : n, of_column = is_transposed ? k : 1, count = n * blocks;
-    uint8_t *q = WPK_ARENA_NEW(&e->graph->arena, uint8_t, (size_t)(count * I4_BLOCK / 2));
-    float *scales = WPK_ARENA_NEW(&e->graph->arena, float, (size_t)count);
+    uint8_t *q = WPK_ARENA_DEMAND(&e->graph->arena, uint8_t, (size_t)(count * I4_BLOCK / 2));
+    float *scales = WPK_ARENA_DEMAND(&e->graph->arena, float, (size_t)count);
 
-    if (q == NULL || scales == NULL) {
-        e->to.err = WPK_ENOMEM;
-        return;
-    }
     memset(q, I4_ZERO << 4 | I4_ZERO, (size_t)(count * I4_BLOCK / 2));
     for (int64_t b = 0; b < count; b++) {
         int64_t first = b % blocks * I4_BLOCK, at = b / blocks * of_column + first * of_row;

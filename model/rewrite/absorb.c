@@ -179,9 +179,9 @@ static wpk_err add_constant(struct wpk_graph *graph, const struct wpk_graph_valu
     struct wpk_graph_value value = *like;
 
     wpk_err err = wpk_graph_add_value(graph, "", out);
-    *data = WPK_ARENA_NEW(&graph->arena, float, (size_t)wpk_graph_elements(&value));
-    if (err != WPK_OK || *data == NULL) {
-        return err != WPK_OK ? err : WPK_ENOMEM;
+    *data = WPK_ARENA_DEMAND(&graph->arena, float, (size_t)wpk_graph_elements(&value));
+    if (err != WPK_OK) {
+        return err;
     }
     value.name = "";
     value.writer = -1;

@@ -37,10 +37,7 @@ static wpk_err join_constants(struct wpk_graph *graph, const int *values, int co
     struct wpk_graph_value *joint = &graph->values[*out];
     size_t rows = (size_t)wpk_extents_product(joint->extent, dim);
     joint->size = (size_t)wpk_graph_elements(joint) * wpk_dtype_size(joint->dtype);
-    char *data = wpk_arena_alloc(&graph->arena, joint->size, 1);
-    if (data == NULL) {
-        return WPK_ENOMEM;
-    }
+    char *data = wpk_arena_demand(&graph->arena, joint->size, 1);
     joint->data = data;
     for (size_t r = 0; r < rows; r++) {
         for (int i = 0; i < count; i++) {

@@ -154,15 +154,15 @@ static wpk_err cut_constant(struct wpk_graph *graph, int value, const struct ran
     cut->extent[range->dim] = range->end - range->begin;
     cut->size = (size_t)wpk_graph_elements(cut) * wpk_dtype_size(cut->dtype);
     size_t rows = (size_t)wpk_extents_product(cut->extent, range->dim);
-    char *data = wpk_arena_alloc(&graph->arena, cut->size, 1);
+    char *data = wpk_arena_demand(&graph->arena, cut->size, 1);
     cut->data = data;
     size_t each = from.size / rows / (size_t)from.extent[range->dim];
-    for (size_t r = 0; data != NULL && r < rows; r++) {
+    for (size_t r = 0; r < rows; r++) {
         memcpy(data + r * (cut->size / rows),
                (const char *)from.data + r * (from.size / rows) + (size_t)range->begin * each,
                cut->size / rows);
     }
-    return data != NULL ? WPK_OK : WPK_ENOMEM;
+    return WPK_OK;
 }
 
 /* A Slice of an operand, to be put before the node.   shape  *out is its value */
