@@ -22,6 +22,20 @@ bool wpk_call_problem(struct wpk_call *call, int status, wpk_err err, const char
     return wpk_api_problem(call->answer, status, err, &diag);
 }
 
+bool wpk_call_read(struct wpk_call *call, void (*get)(struct wpk_json_reader *r, void *out),
+                   void *out)
+{
+    struct wpk_diag diag = {0};
+    struct wpk_json_reader *r = NULL;
+    wpk_err err = wpk_json_open(call->request->body, call->request->body_size, 0, &r, &diag);
+    if (err == WPK_OK) {
+        get(r, out);
+        err = wpk_json_status(r);
+    }
+    wpk_json_close(r);
+    return err == WPK_OK || wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
+}
+
 int wpk_api_status(wpk_err err)
 {
     switch (err) {

@@ -33,6 +33,11 @@ void wpk_api_job(struct wpk_api_answer *answer, const struct wpk_api *api, int s
 void wpk_api_admin_state(struct wpk_api_answer *answer, int status, const char *name,
                          enum wpk_admin_state state, const char *reason);
 
+/* Read the body, a JSON object, by `get`, which fails through the reader; false after answering
+ * with a problem. */
+WPK_MUST_CHECK bool wpk_call_read(struct wpk_call *call,
+                                  void (*get)(struct wpk_json_reader *r, void *out), void *out);
+
 /* On a thread of the server: leave the call to the loop, and return true. On the loop: false. */
 bool wpk_call_queue(struct wpk_call *call);
 

@@ -45,32 +45,21 @@ static bool is_file(const char *name)
                         " _.,+=@~-") == strlen(name);
 }
 
-/* False after answering with a problem. */
-static bool read_request(struct wpk_call *call, struct choosing *c)
+static void get_request(struct wpk_json_reader *r, void *out)
 {
-    struct wpk_json_reader *r = NULL;
-    struct wpk_diag diag = {0};
-    wpk_err err = wpk_json_open(call->request->body, call->request->body_size, 0, &r, &diag);
-    if (err == WPK_OK) {
-        WPK_JSON_ALLOW(r, "file", "binding", "accuracy");
-        wpk_json_get_copy(r, "file", c->file, sizeof c->file);
-        if (wpk_json_status(r) == WPK_OK && !is_file(c->file)) {
-            wpk_json_fail(r, "file", WPK_EINVAL,
-                          "a file's name has letters, digits and _.,+=@~- or spaces, and begins "
-                          "with a letter, a digit or _");
-        }
-        if (wpk_json_has(r, "binding")) {
-            wpk_choice_get_binding(r, &c->choice);
-        }
-        c->classed = wpk_json_has(r, "accuracy");
-        wpk_accuracy_get(r, "accuracy", &c->choice.accuracy);
-        err = wpk_json_status(r);
+    struct choosing *c = out;
+    WPK_JSON_ALLOW(r, "file", "binding", "accuracy");
+    wpk_json_get_copy(r, "file", c->file, sizeof c->file);
+    if (wpk_json_status(r) == WPK_OK && !is_file(c->file)) {
+        wpk_json_fail(r, "file", WPK_EINVAL,
+                      "a file's name has letters, digits and _.,+=@~- or spaces, and begins "
+                      "with a letter, a digit or _");
     }
-    wpk_json_close(r);
-    if (err != WPK_OK) {
-        wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
+    if (wpk_json_has(r, "binding")) {
+        wpk_choice_get_binding(r, &c->choice);
     }
-    return err == WPK_OK;
+    c->classed = wpk_json_has(r, "accuracy");
+    wpk_accuracy_get(r, "accuracy", &c->choice.accuracy);
 }
 
 /* ---- the kernel */
@@ -460,7 +449,7 @@ void wpk_api_choose_kernel(struct wpk_call *call)
         return;
     }
     struct choosing *c = WPK_DEMAND(calloc(1, sizeof *c));
-    if (read_request(call, c) && read_kernel(call, c, id)) {
+    if (wpk_call_read(call, get_request, c) && read_kernel(call, c, id)) {
         choose(call, c);
     }
     wpk_choice_fini(&c->choice);

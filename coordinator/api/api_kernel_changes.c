@@ -91,28 +91,14 @@ static void after(struct wpk_change *change)
     wpk_executor_change_kernel(change->executor, &event);
 }
 
-/* {"reason": "..."}, which may be left out; false after answering with a problem. */
-static bool read_reason(struct wpk_call *call, char *out, size_t size)
+/* {"reason": "..."} */
+static void get_reason(struct wpk_json_reader *r, void *out)
 {
-    struct wpk_diag diag = {0};
-    struct wpk_json_reader *r = NULL;
-    out[0] = '\0';
-    if (call->request->body_size == 0) {
-        return true;
+    struct detail *detail = out;
+    WPK_JSON_ALLOW(r, "reason");
+    if (wpk_json_has(r, "reason")) {
+        wpk_json_get_label(r, "reason", detail->reason, sizeof detail->reason);
     }
-    wpk_err err = wpk_json_open(call->request->body, call->request->body_size, 0, &r, &diag);
-    if (err == WPK_OK) {
-        WPK_JSON_ALLOW(r, "reason");
-        if (wpk_json_has(r, "reason")) {
-            wpk_json_get_label(r, "reason", out, size);
-        }
-        err = wpk_json_status(r);
-    }
-    wpk_json_close(r);
-    if (err != WPK_OK) {
-        wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
-    }
-    return err == WPK_OK;
 }
 
 /* `what`: how the answer is made. */
@@ -122,7 +108,7 @@ static void change_kernel(struct wpk_call *call, const char *action, change_fn f
     uint64_t id;
     struct detail *detail = WPK_DEMAND(calloc(1, sizeof *detail));
     if (!wpk_call_kernel_id(call, &id) ||
-        !read_reason(call, detail->reason, sizeof detail->reason)) {
+        (call->request->body_size > 0 && !wpk_call_read(call, get_reason, detail))) {
         free(detail);
         return;
     }

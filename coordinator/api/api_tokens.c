@@ -180,8 +180,9 @@ static void give(struct wpk_call *call, struct wpk_change *change, struct detail
     wpk_change_answer(call, change);
 }
 
-static wpk_err decode(struct wpk_json_reader *r, struct wpk_history_token *out)
+static void get_token(struct wpk_json_reader *r, void *token)
 {
+    struct wpk_history_token *out = token;
 #define ROLE_NAME(name, bit, text) text,
 #define ROLE_BIT(name, bit, text) bit,
     static const char *const roles[] = {WPK_ROLE_LIST(ROLE_NAME)};
@@ -209,19 +210,12 @@ static wpk_err decode(struct wpk_json_reader *r, struct wpk_history_token *out)
     if (wpk_json_status(r) == WPK_OK && out->token.roles == 0) {
         wpk_json_fail(r, "roles", WPK_EINVAL, "a token without a role is good for nothing");
     }
-    return wpk_json_status(r);
 }
 
 void wpk_api_post_token(struct wpk_call *call)
 {
-    struct wpk_diag diag = {0};
-    struct wpk_json_reader *r = NULL;
     struct detail *detail = WPK_DEMAND(calloc(1, sizeof *detail));
-    wpk_err err = wpk_json_open(call->request->body, call->request->body_size, 0, &r, &diag);
-    err = err == WPK_OK ? decode(r, &detail->token) : err;
-    wpk_json_close(r);
-    if (err != WPK_OK) {
-        wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
+    if (!wpk_call_read(call, get_token, &detail->token)) {
         free(detail);
         return;
     }

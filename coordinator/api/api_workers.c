@@ -45,36 +45,37 @@ void wpk_api_admin_state(struct wpk_api_answer *answer, int status, const char *
     }
 }
 
+struct named {
+    char name[WORKER_NAME_MAX];
+    char reason[WPK_REASON_MAX];
+};
+
+static void get_named(struct wpk_json_reader *r, void *out)
+{
+    struct named *named = out;
+    WPK_JSON_ALLOW(r, "name", "reason");
+    wpk_json_get_copy(r, "name", named->name, sizeof named->name);
+    if (wpk_json_has(r, "reason")) {
+        wpk_json_get_label(r, "reason", named->reason, sizeof named->reason);
+    }
+    if (wpk_json_status(r) == WPK_OK && named->name[0] == '\0') {
+        wpk_json_fail(r, "name", WPK_EINVAL, "a worker has a name");
+    }
+}
+
 static void set_admin_state(struct wpk_call *call, const char *action, enum wpk_admin_state state)
 {
-    struct wpk_diag diag = {0};
-    struct wpk_json_reader *r = NULL;
-    char name[WORKER_NAME_MAX] = "";
-    char reason[WPK_REASON_MAX] = "";
-    wpk_err err = wpk_json_open(call->request->body, call->request->body_size, 0, &r, &diag);
-    if (err == WPK_OK) {
-        WPK_JSON_ALLOW(r, "name", "reason");
-        wpk_json_get_copy(r, "name", name, sizeof name);
-        if (wpk_json_has(r, "reason")) {
-            wpk_json_get_label(r, "reason", reason, sizeof reason);
-        }
-        if (wpk_json_status(r) == WPK_OK && name[0] == '\0') {
-            wpk_json_fail(r, "name", WPK_EINVAL, "a worker has a name");
-        }
-        err = wpk_json_status(r);
-    }
-    wpk_json_close(r);
-    if (err != WPK_OK) {
-        wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
+    struct named named = {.name = ""};
+    if (!wpk_call_read(call, get_named, &named)) {
         return;
     }
-    err = wpk_admin_state_check(call->api->coordinator, name, state);
-    wpk_change_log(call, action, name, err, reason);
+    wpk_err err = wpk_admin_state_check(call->api->coordinator, named.name, state);
+    wpk_change_log(call, action, named.name, err, named.reason);
     struct wpk_event event = {.kind = WPK_EVENT_WORKER_SET,
                               .request = call->request->id,
-                              .worker = name,
+                              .worker = named.name,
                               .admin_state = state,
-                              .reason = reason};
+                              .reason = named.reason};
     call->answer->how = WPK_API_LATER;
     wpk_executor_step(call->api->executor, &event);
 }
