@@ -274,7 +274,7 @@ static void submit(struct fleet *fleet, int number)
 static void submit_jobs(struct fleet *fleet)
 {
     const struct wpk_coordinator *coordinator = wpk_executor_coordinator(fleet->executor);
-    for (int i = (int)wpk_coordinator_job_count(coordinator); i < fleet->options.jobs; i++) {
+    for (int i = (int)coordinator->live_count; i < fleet->options.jobs; i++) {
         submit(fleet, i);
     }
 }

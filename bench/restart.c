@@ -93,7 +93,7 @@ static void fill(const char *data, int jobs, int ops)
                 diag.text[0] != '\0' ? diag.text : wpk_err_text(err));
         exit(1);
     }
-    uint32_t there = wpk_coordinator_job_count(wpk_executor_coordinator(executor));
+    uint32_t there = wpk_executor_coordinator(executor)->live_count;
     for (int i = (int)there; i < jobs; i++) {
         submit(executor, i, ops);
     }

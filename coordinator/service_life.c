@@ -43,8 +43,8 @@ static void say_status(struct wpk_service *service, uint64_t now_ns)
         snprintf(status, sizeof status, "the store has not answered for %lld s",
                  (long long)stalled_s);
     } else {
-        snprintf(status, sizeof status, "%u jobs, %u workers",
-                 wpk_coordinator_job_count(coordinator), wpk_coordinator_worker_count(coordinator));
+        snprintf(status, sizeof status, "%u jobs, %u workers", coordinator->live_count,
+                 coordinator->worker_count);
     }
     if (strcmp(status, service->status) != 0) {
         memcpy(service->status, status, sizeof status);
@@ -158,7 +158,7 @@ static uint64_t count_answered(void)
 static bool is_idle(struct wpk_service *service, uint64_t now_ns)
 {
     uint64_t answered = count_answered();
-    if (wpk_coordinator_job_count(wpk_executor_coordinator(service->executor)) > 0 ||
+    if (wpk_executor_coordinator(service->executor)->live_count > 0 ||
         answered != service->answered) {
         service->active_ns = now_ns;
     }

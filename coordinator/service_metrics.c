@@ -44,8 +44,8 @@ static void set_states(const struct wpk_coordinator *coordinator)
 static void set_queue(const struct wpk_coordinator *coordinator)
 {
     int64_t depths[WPK_METRIC_VALUES_MAX] = {0};
-    for (uint32_t i = 0; i < wpk_coordinator_search_count(coordinator); i++) {
-        const struct wpk_search *search = wpk_coordinator_search(coordinator, i);
+    for (uint32_t i = 0; i < coordinator->search_count; i++) {
+        const struct wpk_search *search = coordinator->searches[i];
         unsigned value = wpk_metric_value(WPK_LABEL_DEVICE, search->key.device_class);
         depths[value] += wpk_ready_depth(search);
     }

@@ -54,7 +54,7 @@ static void the_state_is_shown(void **state)
     wpk_fixture_request(f, "POST", "/v1/workers:drain", "{\"name\":\"away2\"}");
     wpk_service_measure(&service);
     const struct wpk_coordinator *coordinator = wpk_executor_coordinator(f->executor);
-    const char *device = wpk_coordinator_search(coordinator, 0)->key.device_class;
+    const char *device = coordinator->searches[0]->key.device_class;
     int64_t depth = of(WPK_GAUGE_QUEUE_DEPTH, WPK_LABEL_DEVICE, device);
     assert_true(depth > 0);
     assert_int_equal(of(WPK_GAUGE_WORKERS_WANTED, WPK_LABEL_DEVICE, "cpu"), 1);
@@ -73,9 +73,9 @@ static void the_state_is_shown(void **state)
     assert_int_equal(gauge(WPK_GAUGE_WORKER_OUTLIERS), 0);
     assert_int_equal(gauge(WPK_GAUGE_WORKERS_THROTTLED), 0);
     assert_int_equal(gauge(WPK_GAUGE_WORKERS_DISTURBED), 0);
-    ((struct wpk_worker *)wpk_coordinator_worker(coordinator, 1))->throttled_count = 3;
-    ((struct wpk_worker *)wpk_coordinator_worker(coordinator, 0))->is_outlier = true;
-    ((struct wpk_worker *)wpk_coordinator_worker(coordinator, 2))->steadiness.since_ns = 1;
+    ((struct wpk_worker *)coordinator->workers[1])->throttled_count = 3;
+    ((struct wpk_worker *)coordinator->workers[0])->is_outlier = true;
+    ((struct wpk_worker *)coordinator->workers[2])->steadiness.since_ns = 1;
     wpk_service_measure(&service);
     assert_int_equal(gauge(WPK_GAUGE_WORKERS_DISTURBED), 1);
     assert_int_equal(gauge(WPK_GAUGE_WORKER_OUTLIERS), 1);

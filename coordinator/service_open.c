@@ -297,8 +297,8 @@ wpk_err wpk_service_open(struct wpk_service *service, struct wpk_diag *diag)
 static void dismiss_workers(struct wpk_service *service)
 {
     const struct wpk_coordinator *coordinator = wpk_executor_coordinator(service->executor);
-    for (uint32_t i = 0; i < wpk_coordinator_worker_count(coordinator); i++) {
-        const struct wpk_worker *worker = wpk_coordinator_worker(coordinator, i);
+    for (uint32_t i = 0; i < coordinator->worker_count; i++) {
+        const struct wpk_worker *worker = coordinator->workers[i];
         struct wpk_message leave = {
             .kind = WPK_MESSAGE_WORK, .session = worker->session, .leave = true};
         struct wpk_buf frame = {0};

@@ -168,5 +168,5 @@ void wpk_fixture_tick(struct wpk_fixture *fixture, uint64_t seconds)
 
 uint32_t wpk_fixture_session_count(const struct wpk_fixture *fixture)
 {
-    return wpk_coordinator_worker_count(wpk_executor_coordinator(fixture->executor));
+    return wpk_executor_coordinator(fixture->executor)->worker_count;
 }

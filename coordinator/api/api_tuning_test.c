@@ -72,7 +72,7 @@ static void ask(struct wpk_fixture *f, int extent, const char *device, char id[W
 
 static uint32_t job_count(const struct wpk_fixture *f)
 {
-    return wpk_coordinator_job_count(wpk_executor_coordinator(f->executor));
+    return wpk_executor_coordinator(f->executor)->live_count;
 }
 
 /* For a device of which no worker comes: the first day's job waits, and is everybody's. */

@@ -14,7 +14,7 @@ void wpk_api_list_workers(struct wpk_call *call)
     const struct wpk_coordinator *coordinator = call->api->coordinator;
     int page_size;
     uint64_t first;
-    uint32_t count = wpk_coordinator_worker_count(coordinator);
+    uint32_t count = coordinator->worker_count;
     if (!wpk_call_page_size(call, &page_size) ||
         !wpk_call_number(call, "page_token", 0, 1, UINT32_MAX, &first)) {
         return;
@@ -23,7 +23,7 @@ void wpk_api_list_workers(struct wpk_call *call)
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     wpk_json_begin_array(w, "workers");
     for (uint64_t i = first; i < end; i++) {
-        wpk_document_worker(w, wpk_coordinator_worker(coordinator, (uint32_t)i), call->api->now_ns);
+        wpk_document_worker(w, coordinator->workers[(uint32_t)i], call->api->now_ns);
     }
     wpk_json_end(w);
     wpk_call_put_token(w, end < count ? end : 0);

@@ -49,8 +49,8 @@ void wpk_executor_recheck_workers(struct wpk_executor *p)
         return;
     }
     p->recheck_ns = wpk_executor_now_ns(p) + RECHECK_MS * WPK_NS_PER_MS;
-    for (uint32_t i = 0; i < wpk_coordinator_worker_count(p->coordinator); i++) {
-        const struct wpk_worker *worker = wpk_coordinator_worker(p->coordinator, i);
+    for (uint32_t i = 0; i < p->coordinator->worker_count; i++) {
+        const struct wpk_worker *worker = p->coordinator->workers[i];
         struct wpk_event event = {.kind = WPK_EVENT_WORKER_END,
                                   .session = worker->session,
                                   .fault = token_fault(p, worker)};

@@ -347,7 +347,7 @@ static int end_a_job(struct wpk_fixture *f, char path[192])
     assert_int_equal(wpk_fixture_poll(f, w, 1), 1);
     assert_int_equal(f->workers[w].held[0].id.kind, WPK_WORK_VERIFY);
     wpk_fixture_result(f, w, WPK_OUTCOME_OK, 5);
-    for (int i = 0; wpk_coordinator_job_count(wpk_executor_coordinator(f->executor)) > 0; i++) {
+    for (int i = 0; wpk_executor_coordinator(f->executor)->live_count > 0; i++) {
         assert_in_range(i, 0, 30000);
         (void)wpk_fixture_turn(f);
     }
@@ -364,12 +364,12 @@ static void a_search_whose_result_has_lost_its_file(void **state)
     int w = end_a_job(f, path);
     wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("5"));
     assert_int_equal(f->status, 201);
-    assert_int_equal(wpk_coordinator_job_count(wpk_executor_coordinator(f->executor)), 0);
+    assert_int_equal(wpk_executor_coordinator(f->executor)->live_count, 0);
     wpk_fixture_tick(f, 1); /* the search leaves the state */
     assert_int_equal(wpk_fs_write(path, "else", 4, 0644, NULL), WPK_OK);
     wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("5"));
     assert_int_equal(f->status, 201);
-    assert_int_equal(wpk_coordinator_job_count(wpk_executor_coordinator(f->executor)), 1);
+    assert_int_equal(wpk_executor_coordinator(f->executor)->live_count, 1);
     assert_int_equal(wpk_fixture_poll(f, w, 1), 1);
 }
 
@@ -378,8 +378,8 @@ static uint32_t count_closed(const struct wpk_fixture *f)
 {
     const struct wpk_coordinator *c = wpk_executor_coordinator(f->executor);
     uint32_t count = 0;
-    for (uint32_t i = 0; i < wpk_coordinator_search_count(c); i++) {
-        count += wpk_coordinator_search(c, i)->id == 0;
+    for (uint32_t i = 0; i < c->search_count; i++) {
+        count += c->searches[i]->id == 0;
     }
     return count;
 }

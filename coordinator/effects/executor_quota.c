@@ -157,8 +157,8 @@ static void add_built(struct prune_write *write, const struct wpk_work_item *ite
 static void add_all(const struct wpk_executor *p, uint64_t now_ns, struct prune_write *write)
 {
     write->used_count = 0;
-    for (uint32_t i = 0; i < wpk_coordinator_search_count(p->coordinator); i++) {
-        const struct wpk_search *search = wpk_coordinator_search(p->coordinator, i);
+    for (uint32_t i = 0; i < p->coordinator->search_count; i++) {
+        const struct wpk_search *search = p->coordinator->searches[i];
         for (uint32_t j = 0; j < search->best_count && j < WPK_FINAL_OWN_MAX; j++) {
             add_used(write, search->best[j].trial.artifact_sha256);
         }

@@ -35,7 +35,7 @@ static void what_a_live_search_may_end_with_stays(void **state)
     wpk_executor_limit_artifacts(f->executor, 1, 4);
     wpk_fixture_tick(f, 2 * 3600);
     wpk_fixture_tick(f, 3);
-    assert_int_equal(wpk_coordinator_job_count(wpk_executor_coordinator(f->executor)), 1);
+    assert_int_equal(wpk_executor_coordinator(f->executor)->live_count, 1);
     assert_true(wpk_history_has_artifact(f->store, best));
     assert_false(wpk_history_has_artifact(f->store, WPK_FIXTURE_HASH));
 }
@@ -66,7 +66,7 @@ static bool stays_two_hours(struct wpk_fixture *f)
     wpk_executor_limit_artifacts(f->executor, 1, 4);
     wpk_fixture_tick(f, 1);
     wpk_fixture_tick(f, 3);
-    assert_int_equal(wpk_coordinator_job_count(wpk_executor_coordinator(f->executor)), 1);
+    assert_int_equal(wpk_executor_coordinator(f->executor)->live_count, 1);
     assert_false(wpk_history_has_artifact(f->store, WPK_FIXTURE_HASH));
     return wpk_history_has_artifact(f->store, f->workers[1].made);
 }

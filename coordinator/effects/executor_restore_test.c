@@ -16,7 +16,7 @@
 
 static uint32_t job_count(const struct wpk_fixture *f)
 {
-    return wpk_coordinator_job_count(wpk_executor_coordinator(f->executor));
+    return wpk_executor_coordinator(f->executor)->live_count;
 }
 
 static void execute(struct wpk_fixture *f, const char *sql)

@@ -58,7 +58,7 @@ static void a_key_that_cannot_be_read(void **state)
     snprintf(id, sizeof id, "%.17s", at + 6);
     snprintf(path, sizeof path, "/v1/jobs/%s:cancel", id);
     wpk_fixture_request(f, "POST", path, "");
-    assert_int_equal(wpk_coordinator_job_count(wpk_executor_coordinator(f->executor)), 0);
+    assert_int_equal(wpk_executor_coordinator(f->executor)->live_count, 0);
     wpk_store_fail(f->store, WPK_EIO, &(struct wpk_diag){.text = "the disk"});
     wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("5"));
     assert_int_equal(f->status, 507);
@@ -139,7 +139,7 @@ static void an_end_with_a_batch_on_its_way(void **state)
     wpk_executor_free(f->executor);
     assert_int_equal(f->status, 201);
     wpk_fixture_start(f);
-    assert_int_equal(wpk_coordinator_job_count(wpk_executor_coordinator(f->executor)), 1);
+    assert_int_equal(wpk_executor_coordinator(f->executor)->live_count, 1);
 }
 
 static int64_t read_int(struct wpk_fixture *f, const char *sql)

@@ -76,9 +76,9 @@ static void seal(struct wpk_executor *p)
 /* While there is the state that knows it by its handle. */
 static void remember_broken(struct wpk_executor *p, const struct wpk_batch *failed)
 {
-    uint32_t count = p->coordinator != NULL ? wpk_coordinator_search_count(p->coordinator) : 0;
+    uint32_t count = p->coordinator != NULL ? p->coordinator->search_count : 0;
     for (uint32_t i = 0; i < count && failed->search != 0; i++) {
-        const struct wpk_search *search = wpk_coordinator_search(p->coordinator, i);
+        const struct wpk_search *search = p->coordinator->searches[i];
         if (search->handle == failed->search) {
             struct wpk_broken *broken = &p->broken[p->broken_count++ % WPK_BROKEN_MAX];
             memcpy(broken->key_hash, search->key_hash, sizeof broken->key_hash);
@@ -116,7 +116,7 @@ static void degrade(struct wpk_executor *p, const struct wpk_batch *failed)
     if (err != WPK_OK) {
         wpk_log_failure(WPK_LOG_ERROR, "state_not_read", err, &diag);
     } else {
-        wpk_coordinator_halt(p->coordinator);
+        p->coordinator->halted = true;
     }
 }
 
@@ -162,8 +162,7 @@ static void go_on_restoring(struct wpk_executor *p)
     if (p->resuming && wpk_executor_is_restored(p)) {
         p->degraded = false;
         p->resuming = false;
-        wpk_log(WPK_LOG_INFO, "store_resumed", "jobs=%u",
-                wpk_coordinator_job_count(p->coordinator));
+        wpk_log(WPK_LOG_INFO, "store_resumed", "jobs=%u", p->coordinator->live_count);
         wpk_metric_set(WPK_GAUGE_STORE_DEGRADED, 0, 0);
         if (p->options.rebuilt != NULL) {
             p->options.rebuilt(p->options.out.user);

@@ -22,7 +22,7 @@ static void refuse(struct wpk_fixture *f, const char *trigger)
 
 static uint32_t job_count(const struct wpk_fixture *f)
 {
-    return wpk_coordinator_job_count(wpk_executor_coordinator(f->executor));
+    return wpk_executor_coordinator(f->executor)->live_count;
 }
 
 static void expect(struct wpk_fixture *f, const char *sql, const char *want)

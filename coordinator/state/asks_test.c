@@ -11,8 +11,8 @@
 
 static const struct wpk_search *the_search(const struct wpk_fixture *fixture)
 {
-    assert_int_equal(wpk_coordinator_search_count(fixture->c), 1);
-    return wpk_coordinator_search(fixture->c, 0);
+    assert_int_equal(fixture->c->search_count, 1);
+    return fixture->c->searches[0];
 }
 
 static struct wpk_fixture *begin(int *worker)

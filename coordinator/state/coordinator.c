@@ -197,11 +197,6 @@ static void free_workers(struct wpk_coordinator *c)
     }
 }
 
-void wpk_coordinator_halt(struct wpk_coordinator *c)
-{
-    c->halted = true;
-}
-
 void wpk_coordinator_free(struct wpk_coordinator *c)
 {
     if (c == NULL) {
@@ -298,22 +293,6 @@ const struct wpk_job_entry *wpk_coordinator_job(const struct wpk_coordinator *c,
     return wpk_table_get_text(&c->jobs_by_id, id);
 }
 
-uint32_t wpk_coordinator_job_count(const struct wpk_coordinator *c)
-{
-    return c->live_count;
-}
-
-uint32_t wpk_coordinator_worker_count(const struct wpk_coordinator *c)
-{
-    return c->worker_count;
-}
-
-const struct wpk_worker *wpk_coordinator_worker(const struct wpk_coordinator *c, uint32_t index)
-{
-    WPK_ASSERT(index < c->worker_count);
-    return c->workers[index];
-}
-
 const struct wpk_worker *wpk_coordinator_find_session(const struct wpk_coordinator *c,
                                                       uint64_t session)
 {
@@ -343,15 +322,4 @@ void wpk_coordinator_count(const struct wpk_coordinator *c, struct wpk_coordinat
             out->workers_idle++;
         }
     }
-}
-
-uint32_t wpk_coordinator_search_count(const struct wpk_coordinator *c)
-{
-    return c->search_count;
-}
-
-const struct wpk_search *wpk_coordinator_search(const struct wpk_coordinator *c, uint32_t index)
-{
-    WPK_ASSERT(index < c->search_count);
-    return c->searches[index];
 }

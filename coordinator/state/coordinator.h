@@ -30,20 +30,12 @@ void wpk_coordinator_free(struct wpk_coordinator *coordinator);
  * answered by an effect. */
 void wpk_coordinator_step(struct wpk_coordinator *coordinator, const struct wpk_event *event,
                           struct wpk_effects *out);
-/* Note that the store cannot be written: the state, which has no workers, is only read until
- * another one is made. */
-void wpk_coordinator_halt(struct wpk_coordinator *coordinator);
 
 /* ---- reading the state; what is returned is good until the next step, NULL: there is none */
 
 /* A job that has not ended, or whose end is not durable. */
 const struct wpk_job_entry *wpk_coordinator_job(const struct wpk_coordinator *coordinator,
                                                 const char *id);
-/* Jobs that have not ended. */
-uint32_t wpk_coordinator_job_count(const struct wpk_coordinator *coordinator);
-uint32_t wpk_coordinator_worker_count(const struct wpk_coordinator *coordinator);
-const struct wpk_worker *wpk_coordinator_worker(const struct wpk_coordinator *coordinator,
-                                                uint32_t index);
 const struct wpk_worker *wpk_coordinator_find_session(const struct wpk_coordinator *coordinator,
                                                       uint64_t session);
 /* Counts for gauges, of all jobs and workers. A worker has one of the first four states. */
@@ -62,8 +54,5 @@ struct wpk_coordinator_counts {
 /* Look at every job and every worker. */
 void wpk_coordinator_count(const struct wpk_coordinator *coordinator,
                            struct wpk_coordinator_counts *out);
-uint32_t wpk_coordinator_search_count(const struct wpk_coordinator *coordinator);
-const struct wpk_search *wpk_coordinator_search(const struct wpk_coordinator *coordinator,
-                                                uint32_t index);
 
 #endif

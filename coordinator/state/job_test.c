@@ -84,7 +84,7 @@ static void there_is_a_most(void **state)
     }
     assert_null(wpk_fixture_submit(s, small_job("b", 9999, 5)));
     assert_int_equal(s->status, 429);
-    assert_int_equal(wpk_coordinator_job_count(s->c), WPK_JOBS_LIVE_MAX);
+    assert_int_equal(s->c->live_count, WPK_JOBS_LIVE_MAX);
     wpk_fixture_free(s);
 }
 
@@ -98,7 +98,7 @@ static void ended_is_found_until_it_is_stored(void **state)
     const struct wpk_job_entry *job = wpk_fixture_submit(s, small_job("a", 1, 5));
     work_off(s, worker);
     assert_int_equal(job->state, WPK_JOB_DONE);
-    assert_int_equal(wpk_coordinator_job_count(s->c), 0);
+    assert_int_equal(s->c->live_count, 0);
     char id[WPK_JOB_ID_SIZE];
     memcpy(id, job->id, sizeof id);
     wpk_fixture_wait(s, 5000);

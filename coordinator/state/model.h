@@ -665,12 +665,12 @@ struct wpk_search {
     bool plain_wins; /* the last result is the plain kernel: nothing else works */
 };
 
-/* The state of the coordinator. Besides steps, only wpk_job_stored() and wpk_coordinator_halt()
- * change it. */
+/* The state of the coordinator. Besides steps, only wpk_job_stored() changes it, and the owner sets
+ * `halted`. */
 struct wpk_coordinator {
     struct wpk_job_entry **jobs; /* owned; [job_count], by number; some have ended */
     uint32_t job_count;
-    uint32_t live_count;
+    uint32_t live_count; /* that have not ended */
     struct wpk_mark_list marked_jobs[WPK_JOB_MARKS];
     uint32_t unbound_count; /* jobs with an operator that waits for a device */
     bool bind_again;        /* the next tick tries to bind them */
@@ -726,7 +726,7 @@ struct wpk_coordinator {
     uint64_t mark; /* wpk_fair_settle() counts an owner once by it */
 
     bool draining;      /* wpkd is about to end: nothing is leased */
-    bool halted;        /* the store cannot be written */
+    bool halted;        /* the store cannot be written: the state, without workers, is only read */
     bool builds_held;   /* artifacts have no room: nothing is leased to be built */
     uint64_t ticked_ns; /* time of the last tick; 0: none yet */
     uint64_t stored_ns; /* when counters were stored last */

@@ -29,7 +29,7 @@ static struct wpk_fixture *begin(void)
 static struct wpk_search *submit(struct wpk_fixture *fixture, uint32_t candidates)
 {
     wpk_fixture_submit_one(fixture, 1, candidates);
-    assert_int_equal(wpk_coordinator_search_count(fixture->c), 1);
+    assert_int_equal(fixture->c->search_count, 1);
     return fixture->c->searches[0];
 }
 

@@ -453,7 +453,7 @@ static void silence_after_a_sleep(void **state)
     wpk_fixture_wait(s, 1000);
     s->now_ns += 3600 * UINT64_C(1000000000);
     assert_int_equal(wpk_fixture_poll(s, worker, 1), 1); /* before the first tick */
-    const struct wpk_search *search = wpk_coordinator_search(s->c, 0);
+    const struct wpk_search *search = s->c->searches[0];
     uint64_t elapsed_ns = wpk_search_elapsed_ns(search, s->now_ns);
     wpk_fixture_wait(s, 10000);
     assert_int_equal(s->c->worker_count, 1);

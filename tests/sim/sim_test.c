@@ -141,15 +141,15 @@ static void a_suspended_machine(void **state)
         step(sim);
     }
     const struct wpk_coordinator *coordinator = wpk_sim_coordinator(sim);
-    assert_int_equal(wpk_coordinator_worker_count(coordinator), WORKERS);
+    assert_int_equal(coordinator->worker_count, WORKERS);
     uint64_t sessions[WORKERS];
     for (uint32_t i = 0; i < WORKERS; i++) {
-        sessions[i] = wpk_coordinator_worker(coordinator, i)->session;
+        sessions[i] = coordinator->workers[i]->session;
     }
     wpk_clock_fake_advance(&sim->clock, 2 * 3600 * WPK_NS_PER_S);
     finish(sim);
     for (uint32_t i = 0; i < WORKERS; i++) {
-        assert_true(wpk_coordinator_worker(coordinator, i)->session == sessions[i]);
+        assert_true(coordinator->workers[i]->session == sessions[i]);
     }
     check_invariants(sim);
     free_sim(sim);
@@ -214,7 +214,7 @@ static void replace_workers(struct wpk_sim *sim)
     for (int steps = 0; steps < 200; steps++) {
         step(sim);
     }
-    assert_int_equal(wpk_coordinator_worker_count(wpk_sim_coordinator(sim)), WORKERS);
+    assert_int_equal(wpk_sim_coordinator(sim)->worker_count, WORKERS);
 }
 
 /* The search is kept until its worker is heard or lost, and then it is gone. */
@@ -385,7 +385,7 @@ static struct wpk_sim *new_rivals(uint32_t weight, const char *ops_of_y)
     sim->owner = "y";
     wpk_sim_submit(sim, ops_of_y);
     wpk_sim_run(sim, 15000);
-    assert_true(wpk_coordinator_job_count(wpk_sim_coordinator(sim)) == 2);
+    assert_true(wpk_sim_coordinator(sim)->live_count == 2);
     return sim;
 }
 
@@ -424,7 +424,7 @@ static void the_more_important_job(void **state)
         step(sim);
     }
     wpk_sim_submit(sim, JOB(OP("b", "3"), "\"seed\":5", "60", "3600") ",\"priority\":1}");
-    while (wpk_coordinator_job_count(wpk_sim_coordinator(sim)) == 2) {
+    while (wpk_sim_coordinator(sim)->live_count == 2) {
         step(sim);
     }
     assert_int_equal(
@@ -457,7 +457,7 @@ static void more_operators_than_a_step_opens(void **state)
     for (int steps = 0; steps < 120; steps++) {
         step(sim);
     }
-    assert_int_equal(wpk_coordinator_worker_count(wpk_sim_coordinator(sim)), WORKERS);
+    assert_int_equal(wpk_sim_coordinator(sim)->worker_count, WORKERS);
     assert_int_equal(wpk_sim_count(sim, "SELECT COUNT(*) FROM search"), jobs * ahead);
     free_sim(sim);
 }
@@ -467,11 +467,11 @@ static uint32_t count_reasons(const struct wpk_sim *sim)
 {
     const struct wpk_coordinator *c = wpk_sim_coordinator(sim);
     uint32_t count = 0;
-    for (uint32_t i = 0; i < wpk_coordinator_worker_count(c); i++) {
+    for (uint32_t i = 0; i < c->worker_count; i++) {
         struct wpk_buf text = {0};
         struct wpk_json_writer *w = wpk_json_writer_new_object();
         wpk_json_begin_array(w, "workers");
-        wpk_document_worker(w, wpk_coordinator_worker(c, i), sim->clock.now_ns);
+        wpk_document_worker(w, c->workers[i], sim->clock.now_ns);
         wpk_json_end(w);
         assert_int_equal(wpk_json_print(w, false, &text), WPK_OK);
         wpk_json_writer_free(w);

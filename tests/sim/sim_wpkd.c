@@ -174,7 +174,7 @@ void wpk_sim_wpkd_start(struct wpk_sim *sim)
     tick.at_ns = sim->clock.now_ns + TICK_MS * WPK_NS_PER_MS;
     wpk_sim_queue_put(&sim->queue, tick);
     wpk_sim_say(sim, "wpkd: life %llu, %u jobs", (unsigned long long)sim->life,
-                wpk_coordinator_job_count(wpk_executor_coordinator(sim->executor)));
+                wpk_executor_coordinator(sim->executor)->live_count);
 }
 
 void wpk_sim_wpkd_stop(struct wpk_sim *sim)
@@ -222,8 +222,7 @@ const struct wpk_coordinator *wpk_sim_coordinator(const struct wpk_sim *sim)
 
 bool wpk_sim_is_live(const struct wpk_sim *sim)
 {
-    return sim->store == NULL || sim->degraded ||
-           wpk_coordinator_job_count(wpk_sim_coordinator(sim)) > 0;
+    return sim->store == NULL || sim->degraded || wpk_sim_coordinator(sim)->live_count > 0;
 }
 
 /* ---- turns */
