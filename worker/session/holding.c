@@ -106,11 +106,6 @@ void wpk_holding_take_in(struct wpk_holding *holding, const struct wpk_message *
 
 /* ---- looking */
 
-uint32_t wpk_holding_count(const struct wpk_holding *holding)
-{
-    return holding->count;
-}
-
 uint32_t wpk_holding_unfinished(const struct wpk_holding *holding)
 {
     uint32_t count = 0;
@@ -123,7 +118,7 @@ uint32_t wpk_holding_unfinished(const struct wpk_holding *holding)
 uint32_t wpk_holding_ids(const struct wpk_holding *holding, bool unfinished_only, wpk_work_id *ids)
 {
     uint32_t count = 0;
-    bool unfinished_too = unfinished_only || !wpk_holding_blocked(holding);
+    bool unfinished_too = unfinished_only || !holding->blocked;
     for (int i = 0; i < WPK_HOLDING_MAX; i++) {
         const struct wpk_holding_item *item = &holding->items[i];
         bool unfinished = wpk_holding_is_unfinished(item);

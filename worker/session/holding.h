@@ -34,12 +34,8 @@ void wpk_holding_take_in(struct wpk_holding *holding, const struct wpk_message *
  *   errors  those of wpk_engine_advance: the engine has failed */
 wpk_err wpk_holding_advance(struct wpk_holding *holding, uint64_t *next_ms);
 
-/* The number of leases held, and of those among them that have not ended. */
-uint32_t wpk_holding_count(const struct wpk_holding *holding);
+/* The number of leases held that have not ended. */
 uint32_t wpk_holding_unfinished(const struct wpk_holding *holding);
-/* True if the engine has waited for the device for a minute. Polls then name no unfinished
- * lease, so that wpkd gives them to other workers, and ask for no more work. */
-bool wpk_holding_blocked(const struct wpk_holding *holding);
 /* Fill `ids` with the leases that a poll names, or with the unfinished ones, to be given back.
  *   shape   ids [WPK_HOLDING_MAX]; returns how many */
 uint32_t wpk_holding_ids(const struct wpk_holding *holding, bool unfinished_only, wpk_work_id *ids);
@@ -123,7 +119,9 @@ struct wpk_holding {
     struct wpk_holding_item items[WPK_HOLDING_MAX];
     uint32_t count;      /* items that are not FREE */
     uint32_t since_trim; /* results acknowledged since the last wpk_holding_trim */
-    bool blocked;        /* see wpk_holding_blocked */
+    /* The engine has waited for the device for a minute. Polls then name no unfinished lease, so
+     * that wpkd gives them to other workers, and ask for no more work. */
+    bool blocked;
 };
 
 /* ---- holding_item.c */

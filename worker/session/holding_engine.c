@@ -193,14 +193,9 @@ wpk_err wpk_holding_advance(struct wpk_holding *holding, uint64_t *next_ms)
     return err;
 }
 
-bool wpk_holding_blocked(const struct wpk_holding *holding)
-{
-    return holding->blocked;
-}
-
 uint64_t wpk_holding_running(const struct wpk_holding *holding)
 {
-    if (wpk_holding_blocked(holding)) {
+    if (holding->blocked) {
         return 0;
     }
     uint64_t order = wpk_engine_running(holding->options.engine);

@@ -66,7 +66,7 @@ static void a_lease_waits_a_minute_for_the_device(void **state)
     }
     fake.now_ns = wpk_engine_device_wanted_ns(bench->engine) + 59 * WPK_NS_PER_S;
     advance(bench, holding);
-    assert_false(wpk_holding_blocked(holding));
+    assert_false(holding->blocked);
     assert_int_equal(count_named(holding), 1);
     assert_int_equal(wpk_holding_running(holding), LEASE);
     wpk_clock_fake_advance(&fake, WPK_NS_PER_S - 1);
@@ -74,7 +74,7 @@ static void a_lease_waits_a_minute_for_the_device(void **state)
     assert_int_equal(count_named(holding), 1);
     wpk_clock_fake_advance(&fake, 1);
     advance(bench, holding);
-    assert_true(wpk_holding_blocked(holding));
+    assert_true(holding->blocked);
     assert_int_equal(count_named(holding), 0);
     assert_int_equal(wpk_holding_running(holding), 0);
     assert_int_equal(wpk_holding_results(holding, results, WPK_WORK_MAX), 0);
@@ -82,7 +82,7 @@ static void a_lease_waits_a_minute_for_the_device(void **state)
     while (wpk_holding_unfinished(holding) > 0) {
         advance(bench, holding);
     }
-    assert_false(wpk_holding_blocked(holding));
+    assert_false(holding->blocked);
     assert_int_equal(holding->items[0].record.outcome, WPK_OUTCOME_OK);
     wpk_holding_free(holding);
 }

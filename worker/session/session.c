@@ -39,7 +39,7 @@ static void fail(struct wpk_worker_session *s, wpk_err err, const char *text)
 static void leave(struct wpk_worker_session *s)
 {
     if (s->leave_ns == 0) {
-        wpk_log(WPK_LOG_INFO, "leaving", "held=%u", wpk_holding_count(s->holding));
+        wpk_log(WPK_LOG_INFO, "leaving", "held=%u", s->holding->count);
         s->leave_ns = wpk_clock_ns();
         s->retry_at_ns = 0;
     }
@@ -51,7 +51,7 @@ static void drain(struct wpk_worker_session *s, const char *reason)
     s->drain_ns = wpk_clock_ns();
     s->drain_lease = wpk_holding_running(s->holding);
     wpk_log(WPK_LOG_INFO, "draining", "lease=%llu held=%u reason=%s",
-            (unsigned long long)s->drain_lease, wpk_holding_count(s->holding), reason);
+            (unsigned long long)s->drain_lease, s->holding->count, reason);
     wpk_notify_send(s->options->notify, "STOPPING=1");
 }
 
@@ -60,7 +60,7 @@ static uint64_t due_ns(const struct wpk_worker_session *s)
 {
     const struct wpk_worker_session_options *options = s->options;
     uint64_t due = options->leave_after_ns != 0 ? s->drain_due_ns : UINT64_MAX;
-    bool is_idle = options->idle_ns != 0 && wpk_holding_count(s->holding) == 0;
+    bool is_idle = options->idle_ns != 0 && s->holding->count == 0;
     uint64_t idle_due = is_idle ? s->worked_ns + options->idle_ns : UINT64_MAX;
     return s->drain_ns != 0 || s->leave_ns != 0 ? UINT64_MAX : due < idle_due ? due : idle_due;
 }
@@ -170,7 +170,7 @@ static void on_message(struct wpk_worker_session *s, int slot, const struct wpk_
     case WPK_MESSAGE_WELCOME:
         s->session = message->session;
         s->polled_ns = 0;
-        s->named = wpk_holding_count(s->holding) == 0;
+        s->named = s->holding->count == 0;
         wpk_log(WPK_LOG_INFO, "joined", "coordinator=%s server=\"%s\"", s->options->url,
                 message->server);
         wpk_notify_send(s->options->notify, "STATUS=Working for %s", s->options->url);
@@ -320,7 +320,7 @@ static void turn(struct wpk_worker_session *s)
         }
     }
     uint64_t now = wpk_clock_ns();
-    s->worked_ns = wpk_holding_count(s->holding) > 0 ? now : s->worked_ns;
+    s->worked_ns = s->holding->count > 0 ? now : s->worked_ns;
     if (now >= due_ns(s)) {
         drain(s, s->options->leave_after_ns != 0 && now >= s->drain_due_ns ? "time" : "idle");
     }

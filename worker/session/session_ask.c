@@ -72,8 +72,7 @@ static wpk_err ask_poll(struct wpk_worker_session *s)
     wpk_work_id ids[WPK_HOLDING_MAX];
     uint32_t unfinished = wpk_holding_unfinished(s->holding);
     uint32_t want = s->capacity > unfinished ? s->capacity - unfinished : 0;
-    if (s->drain_ns != 0 || !s->named || wpk_holding_blocked(s->holding) ||
-        wpk_holding_count(s->holding) >= KEPT_MAX) {
+    if (s->drain_ns != 0 || !s->named || s->holding->blocked || s->holding->count >= KEPT_MAX) {
         want = 0;
     }
     if (want == 0 &&
