@@ -107,11 +107,9 @@ static bool is_nearest(const struct wpk_graph_node *node)
                : strcmp(where, "half_pixel") == 0 && strncmp(nearest, "round_prefer_", 13) == 0;
 }
 
-/* The whole factor by which a Resize widens each axis of input 0, by its scales or sizes.
- *   shape   out [rank of input 0]
- *   errors  WPK_EUNSUPPORTED another mode, or factors that are not whole; WPK_EINVAL */
-static wpk_err read_factors(const struct wpk_graph *graph, const struct wpk_graph_node *node,
-                            int64_t *out, struct wpk_diag *diag)
+/* True if a Resize takes the nearest elements, and by constant scales or sizes widens each axis of
+ * input 0 by a whole factor. */
+static bool has_factors(const struct wpk_graph *graph, const struct wpk_graph_node *node)
 {
     const struct wpk_graph_value *x = wpk_graph_input(graph, node, 0);
     bool is_short = graph->opset < 11 || strcmp(node->op, "Upsample") == 0;
@@ -119,25 +117,14 @@ static wpk_err read_factors(const struct wpk_graph *graph, const struct wpk_grap
     const struct wpk_graph_value *sizes = wpk_graph_input(graph, node, 3);
     const struct wpk_graph_value *list = sizes != NULL ? sizes : scales;
 
-    if (!is_nearest(node)) {
-        return wpk_fail(diag, WPK_EUNSUPPORTED,
-                        "a Resize is supported with mode nearest, asymmetric and floor or "
-                        "half_pixel");
-    }
-    if (list == NULL || list->data == NULL || list->rank != 1 || list->extent[0] != x->rank) {
-        return wpk_fail(diag, WPK_EUNSUPPORTED,
-                        "its scales or sizes must be a constant, one for each axis");
-    }
-    for (int d = 0; d < x->rank; d++) {
+    bool has = is_nearest(node) && list != NULL && list->data != NULL && list->rank == 1 &&
+               list->extent[0] == x->rank;
+    for (int d = 0; has && d < x->rank; d++) {
         double factor = wpk_graph_element(list, d);
         factor = list == sizes ? factor / (double)x->extent[d] : factor;
-        if (!(factor >= 1 && factor <= 1024) || floor(factor) != factor) {
-            return wpk_fail(diag, WPK_EUNSUPPORTED,
-                            "axis %d is resized by %g; whole factors are supported", d, factor);
-        }
-        out[d] = (int64_t)factor;
+        has = factor >= 1 && factor <= 1024 && floor(factor) == factor;
     }
-    return WPK_OK;
+    return has;
 }
 
 static struct rule rule_of(const struct wpk_graph *graph, const struct wpk_graph_node *node)
@@ -395,7 +382,6 @@ wpk_err wpk_resize_add_matrices(struct wpk_graph *graph, int node, struct wpk_di
     struct wpk_graph_node *n = &graph->nodes[node];
     const struct rule rule = rule_of(graph, n);
     struct axis axes[WPK_RANK_MAX];
-    int64_t factor[WPK_RANK_MAX];
     int x = n->inputs[0];
     int rank = graph->values[x].rank;
     enum wpk_dtype dtype = graph->values[x].dtype;
@@ -403,7 +389,7 @@ wpk_err wpk_resize_add_matrices(struct wpk_graph *graph, int node, struct wpk_di
                    ((strcmp(rule.mode, "linear") == 0 || strcmp(rule.mode, "cubic") == 0) &&
                     wpk_dtype_is_float(dtype));
 
-    if (read_factors(graph, n, factor, NULL) == WPK_OK) {
+    if (has_factors(graph, n)) {
         return WPK_OK;
     }
     wpk_err err = plan(graph, n, axes, diag);
