@@ -5,6 +5,7 @@
 #include "nest/target.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct wpk_c_kernel *wpk_c_kernel_new(const struct wpk_schedule *schedule,
                                       const struct wpk_program *program, const char *symbol)
@@ -31,6 +32,40 @@ void wpk_c_kernel_free(struct wpk_c_kernel *k)
     free(k->known);
     free(k->used);
     free(k);
+}
+
+static void print_pass(struct wpk_c_kernel *k, void (*pass)(struct wpk_c_kernel *k, void *user),
+                       void *user)
+{
+    k->text.forms = &k->forms;
+    k->text.name_count = 0;
+    k->forms.width = 1;
+    k->function = 0;
+    k->storage_count = 0;
+    for (int t = 0; t < k->program->tensor_count; t++) {
+        k->storage_of[t] = -1;
+    }
+    pass(k, user);
+    if (k->forms.full) {
+        wpk_c_refuse(k, "indices are too long");
+    }
+}
+
+void wpk_c_print_passes(struct wpk_c_kernel *k, void (*pass)(struct wpk_c_kernel *k, void *user),
+                        void *user)
+{
+    k->surveying = true;
+    print_pass(k, pass, user);
+    memcpy(k->surveyed, k->storage, sizeof(k->surveyed));
+    k->surveyed_count = k->storage_count;
+    k->storage_count = 0;
+    wpk_forms_fini(&k->forms);
+    memset(k->text.type, 0, sizeof(k->text.type));
+    memset(k->text.function, 0, sizeof(k->text.function));
+    k->surveying = false;
+    if (k->refusal == NULL) {
+        print_pass(k, pass, user);
+    }
 }
 
 void wpk_c_refuse(struct wpk_c_kernel *k, const char *why)

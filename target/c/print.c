@@ -50,49 +50,21 @@ static const char abi_text[] =
     "    before += (i64)b->dimension[d].min * b->dimension[d].stride;\n  }\n"
     "  return b->host - before * size;\n}\n";
 
-/* Print the function's body into `body`, and the tasks. */
-static void print_body(struct wpk_c_kernel *k, struct wpk_buf *body)
+/* Print the function's body into `user`, and the tasks. */
+static void print_body(struct wpk_c_kernel *k, void *user)
 {
-    k->text.out = body;
+    wpk_buf_reset(user);
+    wpk_buf_reset(&k->functions);
+    k->text.out = user;
     k->text.depth = 1;
-    k->text.forms = &k->forms;
-    k->text.name_count = 0;
-    k->forms.width = 1;
     k->live_count = 0;
-    k->function = 0;
     k->function_count = 0;
-    k->storage_count = 0;
-    for (int t = 0; t < k->program->tensor_count; t++) {
-        k->storage_of[t] = -1;
-    }
     for (int t = 0; t < k->program->tensor_count; t++) {
         if (k->program->tensors[t].role != WPK_ROLE_INTERMEDIATE) {
             wpk_c_storage_argument(k, t);
         }
     }
     wpk_c_print_entries(k);
-    if (k->forms.full) {
-        wpk_c_refuse(k, "indices are too long");
-    }
-}
-
-/* Both passes. */
-static void print(struct wpk_c_kernel *k, struct wpk_buf *body)
-{
-    k->surveying = true;
-    print_body(k, body);
-    memcpy(k->surveyed, k->storage, sizeof(k->surveyed));
-    k->surveyed_count = k->storage_count;
-    k->storage_count = 0;
-    wpk_buf_reset(body);
-    wpk_buf_reset(&k->functions);
-    wpk_forms_fini(&k->forms);
-    memset(k->text.type, 0, sizeof(k->text.type));
-    memset(k->text.function, 0, sizeof(k->text.function));
-    k->surveying = false;
-    if (k->refusal == NULL) {
-        print_body(k, body);
-    }
 }
 
 static void assemble(struct wpk_c_kernel *k, const struct wpk_buf *body, struct wpk_buf *out)
@@ -133,7 +105,7 @@ static wpk_err print_kernel(const struct wpk_schedule *schedule, const char *sym
     struct wpk_c_kernel *k = wpk_c_kernel_new(schedule, &program, symbol);
     k->vector_bytes = device.cpu.vector_bytes;
     k->in_place = wpk_nest_in_place(schedule->nest);
-    print(k, &body);
+    wpk_c_print_passes(k, print_body, &body);
     if (k->refusal != NULL) {
         wpk_diag_set_at(diag, k->refused.line, k->refused.column,
                         "the back end c cannot print this kernel: %s", k->refusal);

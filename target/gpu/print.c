@@ -238,22 +238,14 @@ static void print_root(struct printer *p, int e)
     free(box);
 }
 
-static void print_pass(struct printer *p)
+static void print_pass(struct wpk_c_kernel *k, void *user)
 {
-    struct wpk_c_kernel *k = p->k;
-    k->text.forms = &k->forms;
-    k->text.name_count = 0;
-    k->forms.width = 1;
+    struct printer *p = user;
     k->forms.narrow = true;
     k->launch = &p->launch;
-    k->function = 0;
-    k->storage_count = 0;
     p->plan->step_count = 0;
     p->plan->part_bytes = p->plan->ticket_count = 0;
     wpk_buf_reset(&p->module);
-    for (int t = 0; t < k->program->tensor_count; t++) {
-        k->storage_of[t] = -1;
-    }
     for (int i = 0; i < p->plan->argument_count; i++) {
         wpk_c_storage_argument(k, p->plan->argument[i]);
     }
@@ -266,9 +258,6 @@ static void print_pass(struct printer *p)
         if (is_at_root(&k->nest->entry[e])) {
             print_root(p, e);
         }
-    }
-    if (k->forms.full) {
-        wpk_c_refuse(k, "indices are too long");
     }
 }
 
@@ -287,18 +276,7 @@ static void print(struct printer *p)
         }
     }
     check_tensors(k);
-    k->surveying = true;
-    print_pass(p);
-    memcpy(k->surveyed, k->storage, sizeof(k->surveyed));
-    k->surveyed_count = k->storage_count;
-    k->storage_count = 0;
-    wpk_forms_fini(&k->forms);
-    memset(k->text.type, 0, sizeof(k->text.type));
-    memset(k->text.function, 0, sizeof(k->text.function));
-    k->surveying = false;
-    if (k->refusal == NULL) {
-        print_pass(p);
-    }
+    wpk_c_print_passes(k, print_pass, p);
 }
 
 static wpk_err print_kernel(struct wpk_c_kernel *k, bool can_async, struct wpk_cuda_plan *plan,
