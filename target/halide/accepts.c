@@ -185,9 +185,16 @@ bool wpk_halide_accepts(const struct wpk_schedule *schedule, struct wpk_diag *di
         return false;
     }
     for (int i = 0; i < nest->loop_count; i++) {
-        if (nest->loop[i].binding == WPK_BIND_DOT) {
-            wpk_diag_set_at(diag, nest->loop[i].at.line, nest->loop[i].at.column,
+        const struct wpk_nest_loop *loop = &nest->loop[i];
+        if (loop->binding == WPK_BIND_DOT) {
+            wpk_diag_set_at(diag, loop->at.line, loop->at.column,
                             "dot needs the back end c: write by c, or unroll outside of lanes");
+            return false;
+        }
+        if (wpk_bind_is_block(loop->binding) || wpk_bind_is_thread(loop->binding)) {
+            wpk_diag_set_at(diag, loop->at.line, loop->at.column,
+                            "%s needs a target of a GPU: write parallel, serial or unroll",
+                            wpk_bind_name(loop->binding));
             return false;
         }
     }
@@ -198,18 +205,6 @@ bool wpk_halide_accepts(const struct wpk_schedule *schedule, struct wpk_diag *di
                             "scope output needs the back end c: write by c, or scope heap");
             return false;
         }
-    }
-    for (int i = 0; i < nest->loop_count; i++) {
-        const struct wpk_nest_loop *loop = &nest->loop[i];
-        if (wpk_bind_is_block(loop->binding) || wpk_bind_is_thread(loop->binding)) {
-            wpk_diag_set_at(diag, loop->at.line, loop->at.column,
-                            "%s needs a target of a GPU: write parallel, serial or unroll",
-                            wpk_bind_name(loop->binding));
-            return false;
-        }
-    }
-    for (int e = 0; e < nest->entry_count; e++) {
-        const struct wpk_nest_entry *entry = &nest->entry[e];
         if (entry->scope == WPK_SCOPE_SHARED || entry->scope == WPK_SCOPE_GLOBAL) {
             wpk_diag_set_at(diag, entry->at.line, entry->at.column,
                             "scope %s needs a target of a GPU: write stack or heap",
