@@ -37,33 +37,21 @@ static const int stream_passes = 5;
 
 static const float halves[4] = {0.5F, 0.5F, 0.5F, 0.5F};
 
-static void run_avx512(void)
-{
-    long steps = STEPS;
-    __asm__ volatile("vbroadcastss %1, %%zmm14\n\t"
-                     "vbroadcastss %1, %%zmm15\n\t" EACH_ACCUMULATOR(FMA_BEGIN, "zmm") //
-                     "1:\n\t" EACH_ACCUMULATOR(FMA_STEP, "zmm")                        //
-                     "dec %0\n\t"
-                     "jnz 1b\n\t"
-                     "vzeroupper"
-                     : "+r"(steps)
-                     : "m"(halves[0])
-                     : CLOBBERED);
-}
-
-static void run_avx2(void)
-{
-    long steps = STEPS;
-    __asm__ volatile("vbroadcastss %1, %%ymm14\n\t"
-                     "vbroadcastss %1, %%ymm15\n\t" EACH_ACCUMULATOR(FMA_BEGIN, "ymm") //
-                     "1:\n\t" EACH_ACCUMULATOR(FMA_STEP, "ymm")                        //
-                     "dec %0\n\t"
-                     "jnz 1b\n\t"
-                     "vzeroupper"
-                     : "+r"(steps)
-                     : "m"(halves[0])
-                     : CLOBBERED);
-}
+#define RUN_FMA(name, r)                                                                           \
+    static void name(void)                                                                         \
+    {                                                                                              \
+        long steps = STEPS;                                                                        \
+        __asm__ volatile("vbroadcastss %1, %%" r "14\n\t"                                          \
+                         "vbroadcastss %1, %%" r "15\n\t" EACH_ACCUMULATOR(                        \
+                             FMA_BEGIN, r) "1:\n\t" EACH_ACCUMULATOR(FMA_STEP, r) "dec %0\n\t"     \
+                                                                                  "jnz 1b\n\t"     \
+                                                                                  "vzeroupper"     \
+                         : "+r"(steps)                                                             \
+                         : "m"(halves[0])                                                          \
+                         : CLOBBERED);                                                             \
+    }
+RUN_FMA(run_avx512, "zmm")
+RUN_FMA(run_avx2, "ymm")
 
 static void run_sse2(void)
 {
