@@ -57,33 +57,18 @@ static wpk_err find_halide_cuda(char version[WPK_CODEGEN_VERSION_MAX], struct wp
     return find_halide(version, diag);
 }
 
-/* LLVM may use any flag of the CPU that the target names. */
-static void needs_halide(const struct wpk_schedule *schedule, struct wpk_device *out)
+void wpk_codegen_needs(const struct wpk_schedule *schedule, struct wpk_device *out)
 {
     wpk_target_read(schedule->target, out);
-}
-
-static void needs_c(const struct wpk_schedule *schedule, struct wpk_device *out)
-{
-    wpk_target_read(schedule->target, out);
-    out->cpu.flags = wpk_c_needs(schedule);
-}
-
-static void needs_cuda(const struct wpk_schedule *schedule, struct wpk_device *out)
-{
-    wpk_target_read(schedule->target, out);
-}
-
-static void needs_halide_cuda(const struct wpk_schedule *schedule, struct wpk_device *out)
-{
-    wpk_target_read(schedule->target, out);
+    if (strcmp(schedule->by, "c") == 0) { /* LLVM may use any flag of the CPU */
+        out->cpu.flags = wpk_c_needs(schedule);
+    }
 }
 
 #define ROW(symbol, text, device, traits)                                                          \
     {.name = (text),                                                                               \
      .kind = (device),                                                                             \
      .accepts = wpk_##symbol##_accepts,                                                            \
-     .needs = needs_##symbol,                                                                      \
      .find = find_##symbol,                                                                        \
      .found_here = ((traits)&WPK_BACK_END_FOUND_HERE) != 0},
 

@@ -3,8 +3,8 @@
  * (`by NAME`). search/back_end.h has their names: a search makes schedules for the first one, and
  * for those that its job pins where a worker offers them.
  *
- * A back end that is listed there needs wpk_SYMBOL_accepts(), find_SYMBOL() and needs_SYMBOL() in
- * codegen.c, and wpk_SYMBOL_build(), which emit.c calls and only wpk-builder links. */
+ * A back end that is listed there needs wpk_SYMBOL_accepts() and find_SYMBOL() in codegen.c,
+ * and wpk_SYMBOL_build(), which emit.c calls and only wpk-builder links. */
 #ifndef WPK_TARGET_CODEGEN_H
 #define WPK_TARGET_CODEGEN_H
 
@@ -20,14 +20,14 @@ struct wpk_codegen {
     /* True if it compiles the schedule, whose nest is valid; else `diag` has the position of the
      * loop that it does not, and what to write instead. */
     bool (*accepts)(const struct wpk_schedule *schedule, struct wpk_diag *diag);
-    /* Set what a device needs to run the kernel: kind, and capability or CPU flags. */
-    void (*needs)(const struct wpk_schedule *schedule, struct wpk_device *out);
     /* Find what compiles for it on this machine, and copy its name and version: "gcc-12.2.0".
      *   errors  WPK_ENOENT it is missing, with the reason in `diag`; WPK_ESYSTEM */
     wpk_err (*find)(char version[WPK_CODEGEN_VERSION_MAX], struct wpk_diag *diag);
     bool found_here; /* each machine has a version of its own, which the provider's name has, too */
 };
 
+/* Set what a device needs to run the kernel: kind, and capability or CPU flags. */
+void wpk_codegen_needs(const struct wpk_schedule *schedule, struct wpk_device *out);
 /* The back end number `i`, from 0; NULL: no more. Number and name are those of
  * search/back_end.h. */
 const struct wpk_codegen *wpk_codegen_at(int i);

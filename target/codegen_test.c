@@ -319,9 +319,10 @@ static void test_needs(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct wpk_schedule schedule = {0};
         struct wpk_device device = {0}, needed = {0};
+        snprintf(schedule.by, sizeof(schedule.by), "%s", cases[i].by);
         wpk_device_claim(wpk_cpu_level_flags(cases[i].builder), &device);
         wpk_target_print(&device, false, schedule.target);
-        wpk_codegen_find(cases[i].by)->needs(&schedule, &needed);
+        wpk_codegen_needs(&schedule, &needed);
         wpk_cpu_flags has = wpk_cpu_level_flags(cases[i].runs_on);
         wpk_cpu_flags less = wpk_cpu_level_flags((enum wpk_cpu_level)(cases[i].runs_on - 1));
         assert_true(wpk_cpu_flags_fit(needed.cpu.flags, has));

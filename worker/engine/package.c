@@ -114,7 +114,7 @@ static wpk_err fill(const struct wpk_package *package, struct wpk_manifest *out)
     snprintf(out->version_wpk, sizeof(out->version_wpk), "%s", WPK_VERSION);
     snprintf(out->version_codegen, sizeof(out->version_codegen), "%s", package->version_codegen);
     struct wpk_device needed = {0};
-    wpk_codegen_find(package->schedule->by)->needs(package->schedule, &needed);
+    wpk_codegen_needs(package->schedule, &needed);
     out->needs = (struct wpk_manifest_needs){.cuda = wpk_device_is_cuda(&needed),
                                              .flags = needed.cpu.flags,
                                              .capability = needed.cuda.capability,
