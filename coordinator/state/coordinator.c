@@ -229,16 +229,6 @@ void wpk_coordinator_free(struct wpk_coordinator *c)
 
 typedef void (*on_event)(struct wpk_coordinator *c);
 
-static void set_owner(struct wpk_coordinator *c)
-{
-    wpk_owner_set(c, &c->event->owner);
-}
-
-static void restore_owner(struct wpk_coordinator *c)
-{
-    wpk_owner_restore(c, &c->event->owner);
-}
-
 static void hold_builds(struct wpk_coordinator *c)
 {
     c->builds_held = c->event->hold;
@@ -252,9 +242,9 @@ static const on_event on_events[] = {
     [WPK_EVENT_GONE] = wpk_worker_gone,
     [WPK_EVENT_SUBMIT] = wpk_job_submit,
     [WPK_EVENT_RESTORE] = wpk_job_restore,
-    [WPK_EVENT_RESTORE_OWNER] = restore_owner,
+    [WPK_EVENT_RESTORE_OWNER] = wpk_owner_restore,
     [WPK_EVENT_RESTORE_ADMIN_STATE] = wpk_worker_restore_admin_state,
-    [WPK_EVENT_SET_OWNER] = set_owner,
+    [WPK_EVENT_SET_OWNER] = wpk_owner_set,
     [WPK_EVENT_CANCEL] = wpk_job_cancel,
     [WPK_EVENT_PAUSE] = wpk_job_pause,
     [WPK_EVENT_RESUME] = wpk_job_resume,

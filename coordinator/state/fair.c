@@ -241,8 +241,9 @@ struct wpk_owner *wpk_owner_get(struct wpk_coordinator *c, const char *name)
     return owner;
 }
 
-void wpk_owner_set(struct wpk_coordinator *c, const struct wpk_owner_event *event)
+void wpk_owner_set(struct wpk_coordinator *c)
 {
+    const struct wpk_owner_event *event = &c->event->owner;
     uint32_t weight = event->weight > 0 ? event->weight : 1;
     weight = weight < WPK_OWNER_WEIGHT_MAX ? weight : WPK_OWNER_WEIGHT_MAX;
     if (event->name[0] != '\0') {
@@ -264,8 +265,9 @@ void wpk_owner_set(struct wpk_coordinator *c, const struct wpk_owner_event *even
     }
 }
 
-void wpk_owner_restore(struct wpk_coordinator *c, const struct wpk_owner_event *event)
+void wpk_owner_restore(struct wpk_coordinator *c)
 {
+    const struct wpk_owner_event *event = &c->event->owner;
     struct wpk_owner *owner = wpk_owner_get(c, event->name);
     if (owner != NULL) {
         owner->device_ns = event->device_ns;

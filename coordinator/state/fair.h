@@ -47,9 +47,9 @@ void wpk_fair_settle(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_
 /* The owner, made if need be; NULL when there are too many. */
 struct wpk_owner *wpk_owner_get(struct wpk_coordinator *c, const char *name);
 /* Set the weight and quota of an owner; of name "": of all owners that are not named. */
-void wpk_owner_set(struct wpk_coordinator *c, const struct wpk_owner_event *event);
+void wpk_owner_set(struct wpk_coordinator *c);
 /* Set what the owner was charged before this start. */
-void wpk_owner_restore(struct wpk_coordinator *c, const struct wpk_owner_event *event);
+void wpk_owner_restore(struct wpk_coordinator *c);
 /* Add device time to what the owner was charged, and mark the owner to be stored. */
 void wpk_owner_charge(struct wpk_coordinator *c, struct wpk_owner *owner, uint64_t device_ns);
 /* Store the owners that are marked. */
