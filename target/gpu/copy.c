@@ -212,8 +212,3 @@ void wpk_cuda_begin_fetch(struct wpk_c_kernel *k, const struct wpk_cuda_definiti
         }
     }
 }
-
-void wpk_cuda_end_fetch(struct wpk_c_kernel *k)
-{
-    k->launch->fetched_count = 0;
-}

@@ -110,7 +110,7 @@ static bool print_together(struct wpk_c_kernel *k, const struct wpk_cuda_definit
         value[lane] = wpk_c_evaluate(k, &point, d->stage->expr);
         point.axis[axis].constant++;
     }
-    wpk_cuda_end_fetch(k);
+    k->launch->fetched_count = 0;
     wpk_c_indent(&k->text);
     wpk_c_put(&k->text, "*(float4 *)&");
     wpk_c_storage_put_element(k, d->stage->output, &at);
@@ -146,7 +146,7 @@ void wpk_cuda_print_lanes(struct wpk_c_kernel *k, const struct wpk_cuda_definiti
             wpk_c_print_point(k, d->stage, d->update, at);
             at[axis].constant++;
         }
-        wpk_cuda_end_fetch(k);
+        k->launch->fetched_count = 0;
         wpk_c_line(&k->text, "}");
     } else if (!four || d->update ||
                (!print_move(k, d, axis, inner) && !print_together(k, d, axis, inner))) {

@@ -69,5 +69,4 @@ void wpk_cuda_print_lanes(struct wpk_c_kernel *k, const struct wpk_cuda_definiti
  * read from there.   shape  at [axis_count], of the first */
 void wpk_cuda_begin_fetch(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d, int axis,
                           const struct wpk_form *at);
-void wpk_cuda_end_fetch(struct wpk_c_kernel *k);
 #endif
