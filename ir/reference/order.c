@@ -26,12 +26,6 @@ static int64_t count_terms(const struct wpk_stage *stage)
     return count;
 }
 
-/* True if a point has few enough terms to be kept until all are computed. */
-static bool fits(const struct wpk_stage *stage)
-{
-    return count_terms(stage) <= TERMS_MAX;
-}
-
 wpk_err wpk_order_new(struct wpk_tape *tape)
 {
     const struct wpk_stage *stage = tape->stage;
@@ -39,7 +33,7 @@ wpk_err wpk_order_new(struct wpk_tape *tape)
         tape->lane_axis == stage->axis_count - 1) {
         return WPK_OK;
     }
-    WPK_ASSERT(fits(stage));
+    WPK_ASSERT(count_terms(stage) <= TERMS_MAX);
     int64_t stride = 1;
     for (int a = stage->axis_count - 1; a >= stage->rank; a--) {
         tape->term_stride[a] = stride;
@@ -212,7 +206,7 @@ int wpk_tape_lane_axis(const struct wpk_program *program, const struct wpk_stage
         bool last = a == stage->axis_count - 1;
         if (a >= stage->rank && ordered) {
             cost += last ? COST_ORDERED : COST_ORDERED + COST_STRIDED;
-            cost = last || fits(stage) ? cost : (double)INFINITY;
+            cost = last || count_terms(stage) <= TERMS_MAX ? cost : (double)INFINITY;
         } else if (a >= stage->rank) {
             cost += 2.0 * lanes * (double)points / (double)iterations; /* adding up the lanes */
         } else if (stage->reduction == WPK_REDUCE_NONE && a != stage->rank - 1) {

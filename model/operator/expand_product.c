@@ -15,12 +15,6 @@
 
 enum { ATTRIBUTES_MAX = 16, SIGN = WPK_QUANTIZE_SIGN };
 
-/* An input that may be left out; -1: it is. */
-static int left_out(const struct wpk_expansion *e, int input)
-{
-    return wpk_parameter_of(e, input).value;
-}
-
 /* A constant number of i32. */
 static int integer(struct wpk_expansion *e, int32_t number)
 {
@@ -406,9 +400,9 @@ wpk_err wpk_expand_matmul_integer_to_float(struct wpk_expansion *e)
     int sums = 0;
 
     wpk_err err = product(e, false, (int[]){0, 1, 4, 5}, -1, &sums);
-    return err == WPK_OK
-               ? scale_sums(e, sums, e->node->inputs[2], e->node->inputs[3], left_out(e, 6))
-               : err;
+    return err == WPK_OK ? scale_sums(e, sums, e->node->inputs[2], e->node->inputs[3],
+                                      wpk_parameter_of(e, 6).value)
+                         : err;
 }
 
 wpk_err wpk_expand_dynamic_quantize_matmul(struct wpk_expansion *e)
@@ -428,7 +422,7 @@ wpk_err wpk_expand_dynamic_quantize_matmul(struct wpk_expansion *e)
     }
     struct operand quantized = operand_of(e, &made, &a);
     int sums = multiply(e, &quantized, &weights, -1);
-    return scale_sums(e, sums, made.scale, e->node->inputs[2], left_out(e, 4));
+    return scale_sums(e, sums, made.scale, e->node->inputs[2], wpk_parameter_of(e, 4).value);
 }
 
 /* ---- products of dequantized tensors */

@@ -9,16 +9,6 @@
 
 enum { SCORES, LABELS, WEIGHTS };
 
-static bool is_softmax(const struct wpk_operator *op)
-{
-    return strcmp(op->name, "SoftmaxCrossEntropyLoss") == 0;
-}
-
-static const char *reduction_of(const struct wpk_graph_node *node)
-{
-    return wpk_graph_text(node, "reduction", "mean");
-}
-
 wpk_err wpk_infer_loss(const struct wpk_inference *in)
 {
     const struct wpk_graph_value *labels = wpk_graph_input(in->graph, in->node, LABELS);
@@ -38,7 +28,7 @@ wpk_err wpk_infer_loss(const struct wpk_inference *in)
     if (in->node->part == 1) {
         return wpk_infer_like(in);
     }
-    bool is_reduced = strcmp(reduction_of(in->node), "none") != 0;
+    bool is_reduced = strcmp(wpk_graph_text(in->node, "reduction", "mean"), "none") != 0;
     return is_reduced ? WPK_OK : wpk_infer_as(in, labels);
 }
 
@@ -89,7 +79,8 @@ static void print_chosen(struct wpk_printer *printer, bool all, bool with_scores
     }
     wpk_buf_append_text(printer->text, ", ");
     if (with_scores) {
-        print_place(printer, is_softmax(printer->op) ? "P" : "X", "c");
+        print_place(printer, strcmp(printer->op->name, "SoftmaxCrossEntropyLoss") == 0 ? "P" : "X",
+                    "c");
     }
     wpk_buf_append_text(printer->text, with_scores && has_weights ? " * " : "");
     if (has_weights) {
@@ -102,7 +93,7 @@ static void print_chosen(struct wpk_printer *printer, bool all, bool with_scores
 
 wpk_err wpk_print_loss(struct wpk_printer *printer)
 {
-    const char *reduction = reduction_of(printer->node);
+    const char *reduction = wpk_graph_text(printer->node, "reduction", "mean");
 
     if (printer->node->part == 1) {
         print_place(printer, "Y", "c");
@@ -118,7 +109,7 @@ wpk_err wpk_print_loss(struct wpk_printer *printer)
         wpk_buf_append_text(printer->text, " / ");
         print_chosen(printer, true, false);
     }
-    if (is_softmax(printer->op)) {
+    if (strcmp(printer->op->name, "SoftmaxCrossEntropyLoss") == 0) {
         print_place(printer, " where P", "c");
         wpk_buf_append_text(printer->text, " = ");
         print_softmax(printer, "c");
