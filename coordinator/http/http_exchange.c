@@ -214,11 +214,6 @@ const struct wpk_http_response wpk_http_ending = {.status = 503,
 /* Large requests are served on threads of their own: a job of a megabyte takes seconds to decode,
  * and other connections of the same library thread would wait as long. */
 
-static void answer_ending(struct wpk_http_exchange *exchange)
-{
-    wpk_http_exchange_finish(exchange, &wpk_http_ending);
-}
-
 /* The oldest that waits; NULL at the end. */
 static struct wpk_http_exchange *take_oldest(struct wpk_http_readers *readers)
 {
@@ -251,11 +246,11 @@ static void *run(void *user)
     while ((exchange = take_oldest(readers)) != NULL) {
         struct wpk_http_response response = {.body = ""};
         if (is_stopping(readers)) {
-            answer_ending(exchange);
+            wpk_http_exchange_finish(exchange, &wpk_http_ending);
         } else if (wpk_http_exchange_serve(exchange, &response)) {
             wpk_http_exchange_finish(exchange, &response);
         } else if (!wpk_http_exchange_queue(exchange)) {
-            answer_ending(exchange);
+            wpk_http_exchange_finish(exchange, &wpk_http_ending);
         }
     }
     return NULL;

@@ -552,11 +552,6 @@ bool wpk_rows_next(struct wpk_rows *rows)
     return false;
 }
 
-static char *copy(const char *text)
-{
-    return WPK_DEMAND(strdup(text));
-}
-
 static void read_columns(const struct wpk_rows *rows, const char *types, va_list args)
 {
     for (int i = 0; types[i] != '\0'; i++) {
@@ -589,10 +584,10 @@ static void read_columns(const struct wpk_rows *rows, const char *types, va_list
             snprintf(room, va_arg(args, size_t), "%s", text);
             break;
         case 'c':
-            *va_arg(args, char **) = copy(text);
+            *va_arg(args, char **) = WPK_DEMAND(strdup(text));
             break;
         case 'C':
-            *va_arg(args, char **) = text[0] != '\0' ? copy(text) : NULL;
+            *va_arg(args, char **) = text[0] != '\0' ? WPK_DEMAND(strdup(text)) : NULL;
             break;
         default:
             WPK_ASSERT(types[i] == 'b');

@@ -26,11 +26,6 @@
 
 static const char *const directories[] = {"build", "artifacts", "prepare-cache", "answers"};
 
-uint64_t wpk_engine_running(const struct wpk_engine *engine)
-{
-    return engine->running != NULL ? engine->running->trial.id : 0;
-}
-
 /* ---- life */
 
 static wpk_err set_up(struct wpk_engine *engine, const struct wpk_engine_options *options,

@@ -105,8 +105,7 @@ static const char *work_of(const struct wpk_engine *engine)
                                    : "-";
 }
 
-/* The id of the trial that is timed, for the trace; 0: a duel. */
-static uint64_t timed_trial(const struct wpk_engine *engine)
+uint64_t wpk_engine_running(const struct wpk_engine *engine)
 {
     return engine->running != NULL ? engine->running->trial.id : 0;
 }
@@ -146,7 +145,7 @@ static bool take_device(struct wpk_engine *engine)
     }
     engine->timed_since_ns = wpk_clock_ns();
     if (engine->timed_since_ns - engine->wanted_ns > WPK_NS_PER_MS) {
-        wpk_trace_span(&engine->trace, WPK_TRACE_RUNNER, "wait", timed_trial(engine),
+        wpk_trace_span(&engine->trace, WPK_TRACE_RUNNER, "wait", wpk_engine_running(engine),
                        engine->wanted_ns, engine->timed_since_ns);
     }
     if (engine->timed_threads < engine->core_count) {
@@ -188,7 +187,7 @@ static void end_timing(struct wpk_engine *engine)
         return;
     }
     wpk_trace_span(&engine->trace, WPK_TRACE_RUNNER, engine->duelling ? "duel" : "measure",
-                   timed_trial(engine), engine->timed_since_ns, now);
+                   wpk_engine_running(engine), engine->timed_since_ns, now);
     if (engine->running != NULL) {
         engine->running->since_ns = now;
     }

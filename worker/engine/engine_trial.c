@@ -187,15 +187,10 @@ static bool has_room(const struct wpk_engine *engine)
            (uint64_t)disk.f_bavail * disk.f_frsize >= ROOM_BYTES_MIN;
 }
 
-static void break_full(struct wpk_engine *engine)
-{
-    wpk_engine_break(engine, WPK_ENOSPC, "no space is left in %.400s", engine->work_dir);
-}
-
 void wpk_engine_break_told(struct wpk_engine *engine, const char *program, const char *why)
 {
     if (!has_room(engine)) {
-        break_full(engine);
+        wpk_engine_break(engine, WPK_ENOSPC, "no space is left in %.400s", engine->work_dir);
         return;
     }
     wpk_engine_break(engine, WPK_ESYSTEM, "%s: %.*s", program, (int)strcspn(why, "\n"), why);
@@ -205,7 +200,7 @@ void wpk_engine_finish(struct wpk_engine *engine, struct wpk_trial_state *trial)
 {
     WPK_ASSERT(trial->stage != WPK_TRIAL_FREE && trial->stage != WPK_TRIAL_DONE);
     if (trial->record.outcome != WPK_OUTCOME_OK && !has_room(engine)) {
-        break_full(engine);
+        wpk_engine_break(engine, WPK_ENOSPC, "no space is left in %.400s", engine->work_dir);
         wpk_engine_clear(trial);
         return;
     }
