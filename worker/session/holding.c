@@ -10,13 +10,12 @@
 
 #define TRIM_EVERY 64 /* results acknowledged */
 
-wpk_err wpk_holding_new(const struct wpk_holding_options *options, struct wpk_holding **out)
+struct wpk_holding *wpk_holding_new(const struct wpk_holding_options *options)
 {
     struct wpk_holding *holding = WPK_DEMAND(calloc(1, sizeof *holding));
     holding->options = *options;
     holding->order_next = 1;
-    *out = holding;
-    return WPK_OK;
+    return holding;
 }
 
 void wpk_holding_free(struct wpk_holding *holding)

@@ -22,7 +22,7 @@ struct wpk_holding_options {
     const struct wpk_clock *clock; /* borrowed */
 };
 
-wpk_err wpk_holding_new(const struct wpk_holding_options *options, struct wpk_holding **out);
+struct wpk_holding *wpk_holding_new(const struct wpk_holding_options *options);
 void wpk_holding_free(struct wpk_holding *holding);
 
 /* Take in the work items of a message, with copies of their texts. A work item that is held

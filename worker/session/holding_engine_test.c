@@ -55,7 +55,7 @@ static void a_lease_waits_a_minute_for_the_device(void **state)
     wpk_clock_fake_init(&fake, wpk_clock_ns(), 0);
     struct wpk_holding_options options = {
         .engine = bench->engine, .work_dir = bench->directory, .clock = &fake.clock};
-    assert_int_equal(wpk_holding_new(&options, &holding), WPK_OK);
+    holding = wpk_holding_new(&options);
     wpk_device_lock_init(&other, "cpu");
     while (wpk_device_lock_take(&other) != WPK_OK) {
         usleep(1000); /* a worker is at work here */

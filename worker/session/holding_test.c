@@ -33,7 +33,7 @@ static int open_bench(void **state)
     wpk_crypto_sha256_hex(content, sizeof content, bench.hash[0]);
     wpk_crypto_sha256_hex("", 0, bench.hash[1]);
     struct wpk_holding_options options = {.work_dir = bench.directory};
-    assert_int_equal(wpk_holding_new(&options, &bench.holding), WPK_OK);
+    bench.holding = wpk_holding_new(&options);
     *state = &bench;
     return 0;
 }

@@ -367,17 +367,15 @@ wpk_err wpk_worker_session_run(const struct wpk_worker_session_options *options,
     }
     struct wpk_holding_options holding = {
         .engine = options->engine, .work_dir = options->work_dir, .clock = wpk_clock_system()};
-    wpk_err err = wpk_holding_new(&holding, &s.holding);
-    if (err == WPK_OK) {
-        const struct wpk_net_client_options client = {.url = options->url,
-                                                      .ca = options->ca,
-                                                      .size_max = WPK_MESSAGE_SIZE_MAX,
-                                                      .slot_count = WPK_WORKER_SESSION_SLOT_COUNT,
-                                                      .patience_ms = s.has_several ? 2000 : 0,
-                                                      .wake = wake,
-                                                      .user = &s};
-        err = wpk_net_client_open(&client, &s.client, diag);
-    }
+    s.holding = wpk_holding_new(&holding);
+    const struct wpk_net_client_options client = {.url = options->url,
+                                                  .ca = options->ca,
+                                                  .size_max = WPK_MESSAGE_SIZE_MAX,
+                                                  .slot_count = WPK_WORKER_SESSION_SLOT_COUNT,
+                                                  .patience_ms = s.has_several ? 2000 : 0,
+                                                  .wake = wake,
+                                                  .user = &s};
+    wpk_err err = wpk_net_client_open(&client, &s.client, diag);
     if (err == WPK_OK) {
         wpk_notify_send(options->notify, "READY=1\nSTATUS=Waiting for %s", options->url);
     }
