@@ -53,8 +53,6 @@ enum wpk_exit wpk_command_operators(struct wpk_invocation *call)
         return call->status;
     }
     wpk_err err = wpk_output_check(&output, &call->diag);
-    if (err == WPK_OK) {
-        err = output.json ? print_json() : print_table(&output);
-    }
+    err = err != WPK_OK ? err : output.json ? print_json() : print_table(&output);
     return wpk_command_end(call, err);
 }

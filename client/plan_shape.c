@@ -112,7 +112,7 @@ wpk_err wpk_plan_shapes_choose(const struct wpk_plan_shapes *sets,
     wpk_err err = WPK_OK;
 
     memset(fits, true, sizeof(fits));
-    for (int i = 0; err == WPK_OK && i < shapes->count; i++) {
+    for (int i = 0; i < shapes->count; i++) {
         int input = find_input(sets, shapes->items[i]);
         if (input < 0) {
             return wpk_fail(diag, WPK_EINVAL,

@@ -504,9 +504,7 @@ static wpk_err read_forest(struct wpk_expansion *e, struct forest *f, bool is_cl
     for (int64_t i = 0; f->aggregate >= LEAST && i < f->capacity * f->targets; i++) {
         f->weights[i] = f->aggregate == LEAST ? (double)INFINITY : -(double)INFINITY;
     }
-    if (err == WPK_OK) {
-        err = is_ensemble ? read_ensemble(e, f) : read_pairs(e, f);
-    }
+    err = err != WPK_OK ? err : is_ensemble ? read_ensemble(e, f) : read_pairs(e, f);
     return err == WPK_OK && !is_ensemble ? read_votes(e, f, is_classifier) : err;
 }
 

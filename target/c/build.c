@@ -56,9 +56,7 @@ wpk_err wpk_c_build(const struct wpk_schedule *schedule, const char *symbol,
     wpk_err err = size < 0 || (size_t)size >= sizeof(path)
                       ? WPK_ERANGE
                       : wpk_c_print(schedule, symbol, &text, diag);
-    if (err == WPK_OK) {
-        err = wpk_fs_write(path, text.data, text.size, 0644, diag);
-    }
+    err = err == WPK_OK ? wpk_fs_write(path, text.data, text.size, 0644, diag) : err;
     if (err == WPK_OK) {
         err = compile(schedule, path, object_path, diag);
         unlink(path);
