@@ -41,8 +41,7 @@ static void run_program(const char *path, const char *const *argv, int log, int 
         execv(path, (char *const *)(void *)argv);
     }
     int failed = errno;
-    ssize_t written = write(report, &failed, sizeof(failed));
-    (void)written;
+    (void)!write(report, &failed, sizeof(failed));
     _exit(127);
 }
 

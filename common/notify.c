@@ -102,9 +102,8 @@ void wpk_notify_send(const struct wpk_notify *notify, const char *format, ...)
     va_end(args);
     WPK_ASSERT(size > 0);
     size_t sent = (size_t)size < sizeof text ? (size_t)size : sizeof text - 1;
-    ssize_t done = sendto(notify->fd, text, sent, MSG_NOSIGNAL,
-                          (const struct sockaddr *)&notify->address, notify->address_size);
-    (void)done;
+    (void)sendto(notify->fd, text, sent, MSG_NOSIGNAL, (const struct sockaddr *)&notify->address,
+                 notify->address_size);
 }
 
 wpk_err wpk_notify_take_fds(const struct wpk_notify_environment *environment, uint32_t max,

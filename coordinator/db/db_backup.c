@@ -101,8 +101,7 @@ wpk_err wpk_db_back_up(const struct wpk_db_options *options, struct wpk_db_repor
     err = err == WPK_OK ? check_quietly(partial, diag) : err;
     err = err == WPK_OK ? wpk_fs_rename(partial, options->file, diag) : err;
     if (err != WPK_OK) {
-        wpk_err removed = wpk_fs_remove_tree(partial, NULL);
-        (void)removed;
+        (void)!wpk_fs_remove_tree(partial, NULL);
         return err == WPK_ECORRUPT ? WPK_EIO : err;
     }
     wpk_db_say_text(report, "backup", options->file);
@@ -154,8 +153,7 @@ static wpk_err restore_locked(const struct wpk_db_options *options, struct wpk_d
     if (err == WPK_OK) { /* last: until then there is no history, which is never taken for one */
         err = wpk_db_rename(options->data_dir, "restoring/" DATABASE, DATABASE, diag);
     }
-    wpk_err removed = wpk_fs_remove_tree(staged, NULL);
-    (void)removed;
+    (void)!wpk_fs_remove_tree(staged, NULL);
     wpk_db_say(report, "artifacts", artifacts);
     return err;
 }

@@ -27,8 +27,7 @@ static void restore_admin_state(void *user, const char *worker, enum wpk_admin_s
 wpk_err wpk_executor_begin_restore(struct wpk_executor *p, struct wpk_diag *diag)
 {
     /* Discard the status of earlier reads: it says nothing about this one. */
-    wpk_err stale = wpk_store_take_status(p->reader, NULL);
-    (void)stale;
+    (void)!wpk_store_take_status(p->reader, NULL);
     wpk_coordinator_free(p->coordinator);
     p->coordinator = NULL;
     p->generation++;

@@ -123,8 +123,7 @@ static void write_text(const struct wpk_plans *plans, const struct entry *entry,
     struct wpk_buf path = {0};
     print_path(plans, entry, ending, &path);
     if (wpk_buf_status(&path) == WPK_OK) {
-        wpk_err err = wpk_fs_write(wpk_buf_text(&path), text, strlen(text), WANT_MODE, NULL);
-        (void)err;
+        (void)!wpk_fs_write(wpk_buf_text(&path), text, strlen(text), WANT_MODE, NULL);
     }
     wpk_buf_fini(&path);
 }

@@ -53,8 +53,7 @@ wpk_err wpk_gpu_probe(bool emulated, struct wpk_diag *diag)
         close(ends[0]);
         struct wpk_diag why = {0};
         if (make_context(emulated, &why) != WPK_OK) { /* say why there is none, or nothing */
-            ssize_t written = write(ends[1], why.text, strlen(why.text) + 1);
-            (void)written;
+            (void)!write(ends[1], why.text, strlen(why.text) + 1);
         }
         _exit(0);
     }

@@ -290,8 +290,7 @@ static void wait_for_something(struct wpk_worker_session *s, uint64_t engine_ms)
     }
     if (fds[1].revents != 0) {
         uint64_t count;
-        ssize_t size = read(s->wake_fd, &count, sizeof count);
-        (void)size;
+        (void)!read(s->wake_fd, &count, sizeof count);
     }
     if (fds[2].revents != 0) {
         drain(s, "told");

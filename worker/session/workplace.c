@@ -105,8 +105,7 @@ wpk_err wpk_workplace_open(const char *base, struct wpk_workplace *out, struct w
 void wpk_workplace_close(struct wpk_workplace *place)
 {
     if (place->path[0] != '\0') {
-        wpk_err err = wpk_fs_remove_tree(place->path, NULL);
-        (void)err;
+        (void)!wpk_fs_remove_tree(place->path, NULL);
     }
     if (place->path[0] != '\0' && place->lock_fd >= 0) {
         close(place->lock_fd);
