@@ -239,7 +239,7 @@ void wpk_c_storage_put_literal(struct wpk_c_kernel *k, int tensor, const char *q
                                struct wpk_buf *out);
 void wpk_c_storage_put_name(struct wpk_c_kernel *k, int tensor, int storage);
 
-/* ---- everywhere */
+/* ---- target/c/print.c: the state of a kernel, and its passes; of target/gpu/print.c, too */
 
 struct wpk_schedule;
 
@@ -247,10 +247,12 @@ struct wpk_schedule;
 struct wpk_c_kernel *wpk_c_kernel_new(const struct wpk_schedule *schedule,
                                       const struct wpk_program *program, const char *symbol);
 void wpk_c_kernel_free(struct wpk_c_kernel *k);
-/* Print the kernel twice by `pass`, from empty storages: the first time is a survey, which finds how
- * each storage is used. */
+/* Print the kernel twice by `pass`, from empty storages: the first time is a survey, which finds
+ * how each storage is used. */
 void wpk_c_print_passes(struct wpk_c_kernel *k, void (*pass)(struct wpk_c_kernel *k, void *user),
                         void *user);
+
+/* ---- everywhere */
 
 /* Note the first reason why the kernel cannot be printed. */
 void wpk_c_refuse(struct wpk_c_kernel *k, const char *why);
