@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The history of one wpkd: version 15. coordinator/store/store.c is the only writer.
+-- The history of one wpkd: version 16. coordinator/store/store.c is the only writer.
 --
 --   owner ─< job ─< job_op >─ search >─ problem ─< trial ─< measurement
 --     └─< token                 └──< ask >──────────┘
@@ -301,6 +301,13 @@ CREATE TABLE job_op (
     PRIMARY KEY (job_number, position)
 );
 CREATE INDEX job_op_search ON job_op (search_id);
+
+-- What is left of jobs that db prune deleted: the last 10,000.
+CREATE TABLE gone_job (
+    number   INTEGER PRIMARY KEY,       -- the order of pruning
+    id       TEXT NOT NULL UNIQUE,      -- as in job
+    document TEXT NOT NULL              -- GoneJob of openapi.yaml
+);
 
 -- Who may do what. The secret itself is nowhere: only its hash.
 CREATE TABLE token (

@@ -2,6 +2,7 @@
 #include "coordinator/api/api_call.h"
 
 #include "coordinator/store/document.h"
+#include "coordinator/store/history_job.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -82,18 +83,34 @@ bool wpk_call_queue(struct wpk_call *call)
     return true;
 }
 
+void wpk_api_no_job(struct wpk_api_answer *answer, const struct wpk_api *api, const char *id)
+{
+    struct wpk_buf gone = {0};
+    struct wpk_diag diag = {0};
+    wpk_diag_set(&diag, "there is no job %s; the list of jobs has their ids", id);
+    if (wpk_history_gone_job(api->store, id, &gone, diag.text, sizeof diag.text)) {
+        wpk_api_problem(answer, 410, WPK_ENOENT, &diag);
+        answer->body.size--; /* its '}' */
+        wpk_buf_printf(&answer->body, ",\"gone\":%s}", wpk_buf_text(&gone));
+    } else {
+        wpk_api_problem(answer, 404, WPK_ENOENT, &diag);
+    }
+    wpk_buf_fini(&gone);
+}
+
 void wpk_api_job(struct wpk_api_answer *answer, const struct wpk_api *api, int status,
                  const char *id)
 {
     wpk_err err =
         wpk_document_job_whole(api->coordinator, api->store, id, api->now_ns, &answer->body);
-    if (err == WPK_ENOENT || err == WPK_EBUSY) {
+    if (err == WPK_ENOENT) {
+        wpk_api_no_job(answer, api, id);
+        return;
+    }
+    if (err == WPK_EBUSY) {
         struct wpk_diag diag = {0};
-        wpk_diag_set(&diag,
-                     err == WPK_ENOENT ? "there is no job %s; the list of jobs has their ids"
-                                       : "job %s is being read from the store; ask again later",
-                     id);
-        wpk_api_problem(answer, err == WPK_ENOENT ? 404 : 503, err, &diag);
+        wpk_diag_set(&diag, "job %s is being read from the store; ask again later", id);
+        wpk_api_problem(answer, 503, err, &diag);
         return;
     }
     if (err != WPK_OK) {

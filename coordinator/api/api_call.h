@@ -29,6 +29,8 @@ int wpk_api_status(wpk_err err);
 /* Answer with a job, after a request that changed it. */
 void wpk_api_job(struct wpk_api_answer *answer, const struct wpk_api *api, int status,
                  const char *id);
+/* Answer that there is no such job, or with what is left of one that was pruned. */
+void wpk_api_no_job(struct wpk_api_answer *answer, const struct wpk_api *api, const char *id);
 /* Answer with a worker's admin state, after a request that changed it. */
 void wpk_api_admin_state(struct wpk_api_answer *answer, int status, const char *name,
                          enum wpk_admin_state state, const char *reason);

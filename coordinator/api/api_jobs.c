@@ -316,7 +316,7 @@ static void change_job(struct wpk_call *call, const char *action, enum wpk_event
     const struct wpk_job_entry *job = wpk_coordinator_job(call->api->coordinator, call->name);
     if (job == NULL || job->finished_wall_ns != 0) {
         wpk_api_get_job(call); /* it has ended, or never was */
-        if (call->answer->status == 404) {
+        if (call->answer->status == 404 || call->answer->status == 410) {
             wpk_change_log(call, action, call->name, WPK_ENOENT, "");
         }
         return;

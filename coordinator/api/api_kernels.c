@@ -354,9 +354,10 @@ void wpk_api_list_trials(struct wpk_call *call)
     struct wpk_arena arena = {0};
     wpk_err err =
         wpk_history_op_names(call->api->store, call->name, &arena, names, &count, &number);
-    if (err != WPK_OK) {
-        wpk_call_problem(call, err == WPK_ENOENT ? 404 : wpk_api_status(err), err, "",
-                         "no such job; the list of jobs has their ids");
+    if (err == WPK_ENOENT) {
+        wpk_api_no_job(call->answer, call->api, call->name);
+    } else if (err != WPK_OK) {
+        wpk_call_problem(call, wpk_api_status(err), err, "", wpk_err_text(err));
     } else if (wpk_call_page_size(call, &page_size) && find_op(call, names, count, &op) &&
                get_place(call, &place)) {
         char token[48] = "";

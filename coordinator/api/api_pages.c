@@ -122,8 +122,13 @@ static bool ask(struct wpk_call *call, void (*serve)(struct wpk_call *), const c
         return false;
     }
     wpk_err err = wpk_api_check(answer->status, &answer->body, &diag);
-    if (err != WPK_OK) {
+    if (answer->status == 410) {
+        wpk_page_gone_job(&call->answer->body, &answer->body);
+        finish(call, 410);
+    } else if (err != WPK_OK) {
         show_problem(call, answer->status, diag.text);
+    }
+    if (err != WPK_OK) {
         wpk_api_answer_fini(answer);
     }
     return err == WPK_OK;

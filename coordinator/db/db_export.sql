@@ -8,6 +8,7 @@ PRAGMA synchronous = OFF; -- db_file.c syncs the whole file
 DROP TABLE IF EXISTS probe;
 DELETE FROM job_op;
 DELETE FROM job;
+DELETE FROM gone_job;
 DELETE FROM ask;
 DELETE FROM search_bucket;
 DELETE FROM search_outcome;

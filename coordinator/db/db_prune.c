@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pruning removes old jobs, the logs of searches, kernels, trials, artifacts and audit lines, then
  * invalid tokens, and owners without jobs and tokens. A search loses its state with its log, so
- * that it begins anew, and finds the trials that were kept.
+ * that it begins anew, and finds the trials that were kept. Of a job a row of gone_job is left.
  *
  * Kept whatever their age: live jobs and their searches; served, pinned, revoked and plain kernels;
  * of each problem's accuracy class the newest K kernels, of each problem the fastest K trials. */
@@ -41,6 +41,15 @@ static const struct {
     const char *key;
     const char *sql;
 } steps[] = {
+    {NULL, "INSERT OR REPLACE INTO gone_job (id, document) SELECT id, json_object('id', id, 'name',"
+           " name, 'owner', owner, 'state', state, 'finished', strftime('%Y-%m-%dT%H:%M:%SZ',"
+           " finished_at / 1000000000, 'unixepoch'), 'pruned', strftime('%Y-%m-%dT%H:%M:%SZ'),"
+           " 'op_count', (SELECT count(*) FROM job_op WHERE job_number = number), 'ops', json(("
+           "SELECT json_group_array(json_object('name', value ->> 'name', 'best_ns',"
+           " coalesce(value ->> '$.best.time_ns.median', 0))) FROM (SELECT value FROM json_each("
+           "iif(json_valid(document), document, '{}'), '$.ops') LIMIT 16)))) FROM job WHERE"
+           " finished_at <> 0 AND finished_at < (SELECT at FROM cutoff) ORDER BY number"},
+    {NULL, "DELETE FROM gone_job WHERE number <= (SELECT max(number) FROM gone_job) - 10000"},
     {NULL, "DELETE FROM job_op WHERE job_number IN (SELECT number FROM job WHERE finished_at <> 0"
            " AND finished_at < (SELECT at FROM cutoff))"},
     {"jobs", "DELETE FROM job WHERE finished_at <> 0 AND finished_at < (SELECT at FROM cutoff)"},

@@ -2,10 +2,13 @@
 #include "coordinator/pages/pages.h"
 
 #include "common/format.h"
+#include "common/json.h"
 #include "common/markup.h"
 
 #include <math.h>
 #include <string.h>
+
+#define TEXT_MAX 4096 /* bytes of a name */
 
 double wpk_page_speedup(const struct wpk_api_job *job)
 {
@@ -96,5 +99,47 @@ void wpk_page_jobs(struct wpk_buf *out, const struct wpk_api_job *jobs, int coun
     wpk_markup(&path, "./?state=%s&amp;page_token=", state);
     wpk_page_next(out, wpk_buf_text(&path), next);
     wpk_buf_fini(&path);
+    wpk_page_end(out, &page);
+}
+
+/* ---- a job that is gone */
+
+static void put_gone_ops(struct wpk_buf *out, struct wpk_json_reader *r)
+{
+    wpk_page_begin_table(out, "ops", "Operators", "Operator|#Best time");
+    wpk_json_enter_array(r, "ops");
+    while (wpk_json_next(r)) {
+        const struct wpk_api_time time = {
+            .median_ns = (uint64_t)wpk_json_get_int(r, "best_ns", 0, WPK_JSON_INT_MAX)};
+        wpk_markup_raw(out, "<tr>");
+        wpk_page_cell(out, wpk_json_get_text(r, "name", TEXT_MAX));
+        wpk_page_cell_time(out, &time);
+        wpk_markup_raw(out, "</tr>\n");
+    }
+    wpk_json_leave(r);
+    wpk_page_end_table(out);
+}
+
+void wpk_page_gone_job(struct wpk_buf *out, const struct wpk_buf *problem)
+{
+    static const struct wpk_page page = {.title = "A job that was pruned", .here = "./"};
+    struct wpk_json_reader *r = NULL;
+    wpk_page_begin(out, &page);
+    wpk_markup_raw(out, "<h1>A job that was pruned</h1>\n<p class=\"note\" role=\"alert\">This is "
+                        "all that is left of it.</p>\n<dl>\n");
+    if (wpk_json_open(wpk_buf_text(problem), problem->size, 0, &r, NULL) == WPK_OK) {
+        wpk_json_enter(r, "gone");
+        while (wpk_json_next(r)) {
+            if (wpk_json_kind_of(r, NULL) == WPK_JSON_STRING) {
+                wpk_page_term(out, wpk_json_name(r), wpk_json_get_text(r, NULL, TEXT_MAX));
+            }
+        }
+        wpk_json_leave(r);
+        wpk_json_enter(r, "gone");
+        wpk_markup(out, "<dt>operators</dt><dd>%lld</dd>\n</dl>\n",
+                   (long long)wpk_json_get_int(r, "op_count", 0, INT32_MAX));
+        put_gone_ops(out, r);
+    }
+    wpk_json_close(r);
     wpk_page_end(out, &page);
 }

@@ -2,6 +2,7 @@
 /* Hostile names come out as text on every page. */
 #include "coordinator/pages/pages.h"
 
+#include "common/json.h"
 #include "coordinator/state/model.h"
 
 #include <setjmp.h>
@@ -123,6 +124,30 @@ static void show_job(const char *name, bool is_report, struct wpk_buf *out)
     free(curve);
 }
 
+static void show_gone(const char *name, struct wpk_buf *out)
+{
+    struct wpk_buf problem = {0};
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    wpk_json_begin_object(w, "gone");
+    static const char *const members[] = {"id", "name", "owner", "state", "finished", "pruned"};
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+        wpk_json_put_text(w, members[i], strlen(name) < 4096 ? name : "long");
+    }
+    wpk_json_put_int(w, "op_count", 17);
+    wpk_json_begin_array(w, "ops");
+    wpk_json_begin_object(w, NULL);
+    wpk_json_put_text(w, "name", strlen(name) < 4096 ? name : "long");
+    wpk_json_put_int(w, "best_ns", 1500);
+    wpk_json_end(w);
+    wpk_json_end(w);
+    wpk_json_end(w);
+    assert_int_equal(wpk_json_finish(w, false, &problem), WPK_OK);
+    wpk_page_gone_job(out, &problem);
+    wpk_buf_fini(&problem);
+    assert_non_null(strstr(wpk_buf_text(out), "1.500 µs"));
+    assert_non_null(strstr(wpk_buf_text(out), "<dd>17</dd>"));
+}
+
 static void test_hostile_names_are_text(void **state)
 {
     (void)state;
@@ -133,6 +158,9 @@ static void test_hostile_names_are_text(void **state)
         struct wpk_api_kernel kernel = make_kernel(hostile[i]);
         struct wpk_api_job job = make_job(hostile[i], &op, &kernel);
         wpk_page_jobs(&out, &job, 1, "", hostile[i][0] == 'x' ? "" : hostile[i]);
+        expect_text(&out);
+        wpk_buf_reset(&out);
+        show_gone(hostile[i], &out);
         expect_text(&out);
         wpk_buf_reset(&out);
         wpk_page_kernels(&out, &kernel, 1, "");

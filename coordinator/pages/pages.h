@@ -37,6 +37,8 @@ struct wpk_page_job_view {
 };
 
 void wpk_page_job(struct wpk_buf *out, const struct wpk_page_job_view *view);
+/* A job that was pruned.   shape  problem: the answer 410 of GET /v1/jobs/{id} */
+void wpk_page_gone_job(struct wpk_buf *out, const struct wpk_buf *problem);
 /* The parts of a job's page that are about one operator. */
 void wpk_page_curve(struct wpk_buf *out, const struct wpk_page_job_view *view);
 void wpk_page_trials(struct wpk_buf *out, const struct wpk_page_job_view *view);

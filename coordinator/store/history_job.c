@@ -332,6 +332,18 @@ bool wpk_history_job_document(struct wpk_store *store, const char *id, struct wp
         number);
 }
 
+bool wpk_history_gone_job(struct wpk_store *store, const char *id, struct wpk_buf *out, char *says,
+                          size_t size)
+{
+    return wpk_rows_take(
+        wpk_store_query(store,
+                        "SELECT document, printf('job %s of %s ended at %s and was pruned at %s',"
+                        " id, document ->> 'owner', document ->> 'finished', document ->> 'pruned')"
+                        " FROM gone_job WHERE id = ?",
+                        "t", id),
+        "bt", out, says, size);
+}
+
 uint64_t wpk_history_list_jobs(struct wpk_store *store, uint64_t before, const char *state,
                                int page_size, wpk_history_listed_fn fn, void *user)
 {

@@ -64,6 +64,11 @@ WPK_MUST_CHECK bool wpk_history_job_state(struct wpk_store *store, const char *i
 WPK_MUST_CHECK bool wpk_history_job_document(struct wpk_store *store, const char *id,
                                              struct wpk_buf *out, uint64_t *number);
 
+/* Append what prune left of a job, a GoneJob of openapi.yaml; false when there is nothing.
+ *   shape  says [size]: a sentence about it */
+WPK_MUST_CHECK bool wpk_history_gone_job(struct wpk_store *store, const char *id,
+                                         struct wpk_buf *out, char *says, size_t size);
+
 /* Call `fn` for each job of a page, newest first, with numbers below `before`. Live jobs have no
  * document. Returns the last number, 0 when there are no more. */
 typedef void (*wpk_history_listed_fn)(void *user, uint64_t number, const char *id,

@@ -361,6 +361,7 @@ def test_prune_forgets_what_is_old_but_for_the_best(box):
             execute(data, "UPDATE %s SET %s = %s - ?" % (table, column, column), days * 24 * 3600 * 10**9)
         found = db(box, "prune", data, "--keep", keep, "--dry-run")
         check(found["trials"] == trials, "%d more days" % days, found)
+    gone = dict(zip(("id", "name", "owner", "state"), rows(data, "SELECT id, name, owner, state FROM job")[0]))
     report = db(box, "prune", data, "--older-than", "0", "--keep", keep)
     check(report.pop("dry_run") is False, "this was none", report)
     check({**report, "found": 0} == {**dry, "found": 0}, "as the dry run said", dry, report)
@@ -375,6 +376,23 @@ def test_prune_forgets_what_is_old_but_for_the_best(box):
     check(rows(data, "SELECT artifact_bytes FROM installation") ==
           rows(data, "SELECT sum(size) FROM artifact"), "the quota counts what is left")
     check(db(box, "check", data)["found_count"] == 0, "whole")
+    # A row of the job is left, by which it is known that it was.
+    job = gone.pop("id")
+    service = Service(box, data)
+    status, problem = service.ask("GET", "/v1/jobs/" + job)[:2]
+    check(status == 410 and {**gone, **problem["gone"]} == problem["gone"] and problem["gone"]["id"] == job, "410",
+          problem, gone)
+    check(problem["gone"]["ops"][0]["name"] == "small" and problem["gone"]["ops"][0]["best_ns"] > 0
+          and problem["gone"]["op_count"] == 1 and problem["gone"]["pruned"] > problem["gone"]["finished"][:10],
+          "its operators", problem)
+    code, _, err = box.run("wpkctl", "status", job, "--server", service.url)
+    check(code == 4 and "was pruned at" in err, "in words", code, err)
+    check(service.ask("GET", "/v1/jobs/%s/trials" % job)[0] == 410, "and its trials")
+    check(service.ask("POST", "/v1/jobs/%s:cancel" % job)[0] == 410, "nor is it cancelled")
+    check(service.ask("GET", "/v1/jobs/j0000000000000000")[0] == 404, "one that never was")
+    status, page = service.ask("GET", "/ui/job?id=" + job)[:2]
+    check(status == 410 and b"small" in page and gone["owner"].encode() in page, "its page", status, page)
+    service.stop()
     # And it goes on from there.
     box.ctl("tune", box.write("job.json", small_job()), "--data", data, "--quiet")
     check(len(summary(data)["trials"]) >= len(before["trials"]), "forgotten ones are tried again")
@@ -395,7 +413,10 @@ def test_prune_leaves_nothing_that_only_grows(box):
                 expires, revoked)
     for owner in ("ann", "bob"):
         execute(data, "INSERT INTO owner VALUES (?, 1, 1, 1)", owner)
+    execute(data, "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 10007)"
+                  " INSERT INTO gone_job SELECT n, 'j' || n, '{}' FROM c")
     report = db(box, "prune", data, "--older-than", "0", "--keep", "3")
+    check(rows(data, "SELECT count(*), min(document) < '{}' FROM gone_job") == [(10000, 1)], "jobs that are gone")
     check(report["stray_files"] == 1 and not os.path.exists(stray), "the file is gone", report)
     check(report["tokens"] == 2 and rows(data, "SELECT id FROM token") == [("good",)], "tokens", report)
     check(rows(data, "SELECT name FROM owner") == [("ann",)], "and owners", report)
