@@ -10,6 +10,7 @@
 #include "ir/notation/notation.h"
 #include "search/candidate_nest.h"
 #include "search/feature.h"
+#include "search/worth.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +18,6 @@
 #include <string.h>
 
 #define KINDS_MAX 64 /* outcomes, and algorithms */
-#define GENES_SHOWN 128
 #define MEDIAN_SCATTER 0.59
 #define FINAL_DIFFERS 0.02 /* below it two times of a kernel are one */
 
@@ -28,21 +28,13 @@ struct kind {
     double best; /* relative to the winner; +inf: none was timed */
 };
 
-/* A gene of the winner beside the best other value of it that was measured. */
-struct gene {
-    char name[WPK_GENE_NAME_MAX], value[256], other[256];
-    double ratio;  /* of the best trial with the other value, to the winner */
-    int differing; /* genes in which that trial differs: 1 is an exact comparison */
-};
-
 struct why {
     const struct wpk_trial_list *list;
     const struct wpk_api_trial *winner;
     struct kind outcome[KINDS_MAX], algorithm[KINDS_MAX];
     int outcomes, algorithms;
-    double final_ns; /* of the winner beside the other finalists, as tables show it */
-    struct gene gene[GENES_SHOWN];
-    int genes;
+    double final_ns;        /* of the winner beside the other finalists, as tables show it */
+    struct wpk_worth worth; /* of times by the winner's */
     double bound_s, computing_s, moving_s; /* predicted; 0: unknown */
     double peak_share;                     /* of the device's peak; 0: unknown */
     double surely;                         /* probability that the winner is the fastest tried */
@@ -98,78 +90,25 @@ static void count_kinds(struct why *why)
 
 /* ---- genes */
 
-/* Genes in which two candidates differ; those that only one has count. */
-static int count_differing(const char *a, const char *b)
-{
-    int differ = 0;
-    for (int side = 0; side < 2; side++) {
-        for (const char *at = side == 0 ? a : b; *at != '\0';) {
-            char name[WPK_GENE_NAME_MAX], mine[256], other[256];
-            size_t end = strcspn(at, " "), equals = strcspn(at, "=");
-            if (equals < end && equals < sizeof(name)) {
-                snprintf(name, sizeof(name), "%.*s", (int)equals, at);
-                snprintf(mine, sizeof(mine), "%.*s", (int)(end - equals - 1), at + equals + 1);
-                wpk_trial_gene(side == 0 ? b : a, name, other, sizeof(other));
-                differ += (side == 0 || other[0] == '\0') && strcmp(mine, other) != 0;
-            }
-            at += end + (at[end] == ' ');
-        }
-    }
-    return differ;
-}
-
-/* The best trial with another value of the gene: one that differs in nothing else, if there is one,
- * else one of the same algorithm and layout. */
-static void judge_gene(struct why *why, const char *name, const char *value)
-{
-    struct gene *gene = &why->gene[why->genes];
-    *gene = (struct gene){.ratio = HUGE_VAL, .differing = INT32_MAX};
-    for (int i = 0; i < why->list->count; i++) {
-        const struct wpk_api_trial *one = &why->list->trial[i];
-        char other[256];
-        wpk_trial_gene(one->candidate, name, other, sizeof(other));
-        if (one->index < 0 || !wpk_trial_is_timed(one) || other[0] == '\0' ||
-            strcmp(other, value) == 0) {
-            continue;
-        }
-        int differing = count_differing(why->winner->candidate, one->candidate);
-        double ratio = relative(why, one);
-        bool exact = differing == 1, was_exact = gene->differing == 1;
-        if (exact == was_exact ? ratio < gene->ratio : exact) {
-            gene->ratio = ratio;
-            gene->differing = differing;
-            snprintf(gene->other, sizeof(gene->other), "%s", other);
-        }
-    }
-    if (isfinite(gene->ratio)) {
-        snprintf(gene->name, sizeof(gene->name), "%s", name);
-        snprintf(gene->value, sizeof(gene->value), "%s", value);
-        why->genes++;
-    }
-}
-
-/* Those measured exactly first, then by what the other value costs. */
-static int compare_genes(const void *a, const void *b)
-{
-    const struct gene *x = a, *y = b;
-    bool exact = x->differing == 1, other = y->differing == 1;
-    return exact != other ? (exact ? -1 : 1) : (x->ratio < y->ratio) - (x->ratio > y->ratio);
-}
-
 static void judge_genes(struct why *why)
 {
-    const char *at = why->winner->candidate;
-    while (*at != '\0' && why->genes < GENES_SHOWN) {
-        char name[WPK_GENE_NAME_MAX], value[256];
-        size_t end = strcspn(at, " "), equals = strcspn(at, "=");
-        if (equals < end && equals < sizeof(name)) {
-            snprintf(name, sizeof(name), "%.*s", (int)equals, at);
-            snprintf(value, sizeof(value), "%.*s", (int)(end - equals - 1), at + equals + 1);
-            judge_gene(why, name, value);
+    for (int i = 0; i < why->list->count; i++) {
+        const struct wpk_api_trial *one = &why->list->trial[i];
+        if (one->index >= 0 && wpk_trial_is_timed(one)) {
+            wpk_worth_add(&why->worth, one->candidate, relative(why, one), true);
         }
-        at += end + (at[end] == ' ');
     }
-    qsort(why->gene, (size_t)why->genes, sizeof(why->gene[0]), compare_genes);
+    wpk_worth_finish(&why->worth);
+}
+
+/* The best value of a gene but the winner's own; NULL: the winner has no such gene, or no other
+ * value was timed. */
+static const struct wpk_worth_value *find_other(const struct why *why,
+                                                const struct wpk_worth_gene *gene, char own[256])
+{
+    wpk_trial_gene(why->winner->candidate, gene->name, own, 256);
+    int at = gene->value_count > 1 && strcmp(gene->values[0].text, own) == 0;
+    return own[0] != '\0' && strcmp(gene->values[at].text, own) != 0 ? &gene->values[at] : NULL;
 }
 
 /* ---- limits */
@@ -324,16 +263,18 @@ static void say_sureness(const struct why *why, struct wpk_buf *out)
 
 static void say_genes(const struct why *why, struct wpk_buf *out)
 {
-    if (why->genes == 0) {
-        wpk_buf_append_text(out, "No trial differs from it in a gene's value alone.\n");
-        return;
-    }
-    wpk_buf_append_text(out, "Genes, with the best other value that was measured; * in this gene "
-                             "alone, else among trials that differ in more:\n");
-    for (int i = 0; i < why->genes; i++) {
-        const struct gene *gene = &why->gene[i];
-        wpk_buf_printf(out, "  %s %-22s %-16s %-16s %.2fx\n", gene->differing == 1 ? "*" : " ",
-                       gene->name, gene->value, gene->other, gene->ratio);
+    wpk_buf_append_text(out, "Genes: the share of the scatter of all times that each explains, the "
+                             "winner's value, and the best other value with its best time and its "
+                             "median:\n");
+    for (int i = 0; i < why->worth.gene_count; i++) {
+        const struct wpk_worth_gene *gene = &why->worth.genes[i];
+        char own[256];
+        const struct wpk_worth_value *other = find_other(why, gene, own);
+        if (other != NULL) {
+            wpk_buf_printf(out, "  %3.0f %% %-22s %-16s %-16s %.2fx %.2fx\n", 100 * gene->share,
+                           gene->name, own, other->text, other->best,
+                           other->times[other->count / 2]);
+        }
     }
 }
 
@@ -371,14 +312,20 @@ static wpk_err print_json(const struct why *why)
     put_kinds(w, "outcomes", why->outcome, why->outcomes);
     put_kinds(w, "algorithms", why->algorithm, why->algorithms);
     wpk_json_begin_array(w, "genes");
-    for (int i = 0; i < why->genes; i++) {
-        wpk_json_begin_object(w, NULL);
-        wpk_json_put_text(w, "gene", why->gene[i].name);
-        wpk_json_put_text(w, "value", why->gene[i].value);
-        wpk_json_put_text(w, "other", why->gene[i].other);
-        wpk_json_put_real(w, "ratio", why->gene[i].ratio);
-        wpk_json_put_int(w, "differing", why->gene[i].differing);
-        wpk_json_end(w);
+    for (int i = 0; i < why->worth.gene_count; i++) {
+        const struct wpk_worth_gene *gene = &why->worth.genes[i];
+        char own[256];
+        const struct wpk_worth_value *other = find_other(why, gene, own);
+        if (other != NULL) {
+            wpk_json_begin_object(w, NULL);
+            wpk_json_put_text(w, "gene", gene->name);
+            wpk_json_put_real(w, "share", gene->share);
+            wpk_json_put_text(w, "value", own);
+            wpk_json_put_text(w, "other", other->text);
+            wpk_json_put_real(w, "ratio", other->best);
+            wpk_json_put_real(w, "median", other->times[other->count / 2]);
+            wpk_json_end(w);
+        }
     }
     wpk_json_end(w);
     return wpk_json_puts(w, false);

@@ -63,7 +63,8 @@ def test_why_and_plot(box):
           "the time that the table shows", kernel, why)
     tried = sum(one["tried"] for one in why["outcomes"])
     check(tried > 0 and 0 <= why["probability"] <= 1 and why["median_ns"] > 0, "what was tried", why)
-    check(all(gene["value"] != gene["other"] and gene["differing"] > 0 for gene in why["genes"]), "genes", why)
+    check(why["genes"] and all(gene["value"] != gene["other"] and 0 < gene["ratio"] <= gene["median"]
+                               and 0 <= gene["share"] <= 1 for gene in why["genes"]), "genes", why)
     said = box.ctl("why", why["job"], "--data", box.data)
     check("candidates were tried" in said and "the noise of the winner" in said, "in words", said)
     picture = os.path.join(box.data, "job.svg")
