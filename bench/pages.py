@@ -20,7 +20,8 @@ from lib import Box, Service, UnixConnection  # noqa: E402
 ROUNDS = 8
 JOBS = 100
 CANDIDATE = ("cpu-6 algorithm=winograd(6) layout=halo-last1 Y_acc_v.vec=c Y_acc_v.lanes=16 Y_acc_v.tile.ty=1 Y_acc_v."
-             "tile.tx=1 Y_acc_v.tile.c=16 Y.block.y=1 Y.tile.x=6 Y.block.x=all Y.tile.k=16 Y.outer=y,x,k n=")
+             "tile.tx=1 Y_acc_v.tile.c=16 Y.block.y=1 Y.block.x=all Y.outer=y,x,k Y.tile.x=")
+GENES = "(1 + n % 6) || ' Y.tile.k=' || (1 << n / 7 % 7) || ' Y.hold=' || (n / 49 % 3) || ' n=' || n"
 BUCKET = ("CASE WHEN n < 16 THEN n ELSE ((CAST(floor(log2(n)) AS INTEGER) - 3) << 4) +"
           " ((n >> (CAST(floor(log2(n)) AS INTEGER) - 4)) & 15) END")
 
@@ -36,8 +37,8 @@ def fill(path, trials):
     base.execute("INSERT INTO trial (id, problem_id, provider, candidate, candidate_hash, outcome, log, detail,"
                  " schedule_sha256, artifact_sha256, error_max, error_tolerance, of_rms, times_direct, constants_bytes,"
                  " unseen, recipe, build_ns, verify_ns, recorded_at, epoch) " + count +
-                 "SELECT n + 1, 1, 'halide-cpu', '" + CANDIDATE + "' || n, CAST(printf('%016d', n) AS BLOB), iif(n % 7,"
-                 " 'ok', 'build_error'), iif(n % 7, '', 'error: the compiler said no\n' || hex(zeroblob(200))), '', '',"
+                 "SELECT n + 1, 1, 'halide-cpu', '" + CANDIDATE + "' || " + GENES + ", CAST(printf('%016d', n) AS BLOB),"
+                 " iif(n % 7, 'ok', 'build_error'), iif(n % 7, '', 'error: the compiler said no\n' || hex(zeroblob(200))), '', '',"
                  " '', 0, 0, 0, 1, 0, '', '', 1, 1, n * 1000000000, 1 FROM c")
     base.execute("INSERT INTO measurement (trial_id, number, kind, search_id, worker, instance, median_ns, min_ns,"
                  " mad_ns, repeat_count, censored, anchor_ns, anchor_ratio, anchor, samples_ns, counters, measured_at,"

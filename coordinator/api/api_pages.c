@@ -17,6 +17,7 @@
 #define HTML "text/html; charset=utf-8"
 #define ROWS "50" /* of a list */
 #define LOG_LINE_MAX 240
+#define WORTH_ASKS_MAX 2000 /* that a page looks at for the worth of genes */
 
 /* ---- answers */
 
@@ -216,7 +217,14 @@ static void take_point(void *user, const struct wpk_curve_point *point)
         struct wpk_curve_point *copy = &curve->points[curve->point_count++];
         *copy = *point;
         copy->candidate = copy_text(reader->arena, point->candidate, strlen(point->candidate));
+        wpk_worth_add(&curve->worth, point->candidate, (double)point->best_ns, false);
     }
+}
+
+static void take_time(void *user, const char *candidate, uint64_t median_ns)
+{
+    struct curve_reader *reader = user;
+    wpk_worth_add(&reader->curve->worth, candidate, (double)median_ns, true);
 }
 
 static void take_outcome(void *user, const struct wpk_curve_outcome *outcome)
@@ -238,12 +246,14 @@ static void read_curve(const struct wpk_call *call, const char *id, int op, stru
     struct curve_reader reader = {out, arena};
     struct wpk_buf document = {0};
     uint64_t number = 0;
-    memset(out, 0, sizeof *out);
     bool stored = wpk_history_job_document(call->api->store, id, &document, &number);
     uint64_t search = stored ? wpk_history_search_of(call->api->store, number, (uint32_t)op) : 0;
     if (search != 0) {
         wpk_history_read_curve(call->api->store, search, take_point, &reader);
         wpk_history_read_outcomes(call->api->store, search, take_outcome, &reader);
+        out->ask_count =
+            wpk_history_sample_times(call->api->store, search, WORTH_ASKS_MAX, take_time, &reader);
+        wpk_worth_finish(&out->worth);
     }
     wpk_buf_fini(&document);
 }
@@ -303,6 +313,7 @@ static void show_job(struct wpk_call *call, bool is_report)
     }
     wpk_api_answer_fini(&answer);
     wpk_arena_fini(&arena);
+    wpk_worth_fini(&curve->worth);
     free(curve);
 }
 

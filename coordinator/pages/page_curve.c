@@ -6,10 +6,13 @@
 #include "common/chart.h"
 #include "common/markup.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define BEST_SHOWN 10
+#define GENES_SHOWN 16
+#define VALUES_SHOWN 8
 
 /* ---- the chart */
 
@@ -133,4 +136,49 @@ void wpk_page_curve(struct wpk_buf *out, const struct wpk_page_job_view *view)
         put_best(out, view->curve);
     }
     put_outcomes(out, view);
+}
+
+/* ---- genes */
+
+static void put_gene(struct wpk_buf *out, const struct wpk_worth_gene *gene, double best)
+{
+    for (int i = 0; i < gene->value_count && i < VALUES_SHOWN; i++) {
+        const struct wpk_worth_value *value = &gene->values[i];
+        wpk_markup(out, "<tr><td>%s</td><td class=\"n\">%.0f %%</td>", gene->name,
+                   100 * gene->share);
+        wpk_page_cell(out, value->text);
+        wpk_page_cell_count(out, value->count);
+        wpk_page_cell_ratio(out, value->best / best);
+        wpk_page_cell_ratio(out, value->count > 0 ? value->times[value->count / 2] / best : 0);
+        wpk_markup_raw(out, "</tr>\n");
+    }
+}
+
+void wpk_page_worth(struct wpk_buf *out, const struct wpk_page_curve *curve)
+{
+    const struct wpk_worth *worth = &curve->worth;
+    double best = worth->gene_count > 0 ? worth->genes[0].values[0].best : 0;
+    int shown = 0;
+    if (worth->count < 2) {
+        return;
+    }
+    for (int i = 0; i < worth->gene_count; i++) {
+        best = fmin(best, worth->genes[i].values[0].best);
+    }
+    wpk_markup_raw(out, "<h2>Genes</h2>\n");
+    wpk_page_begin_table(out, "genes",
+                         "The share of the scatter of all times that a gene explains; the best and "
+                         "the median time with each value, by the best of the search",
+                         "Gene|#Explains|Value|#Trials|#Best|#Median");
+    for (int i = 0; i < worth->gene_count && shown < GENES_SHOWN; i++) {
+        if (worth->genes[i].value_count > 1) { /* else there is nothing to compare */
+            put_gene(out, &worth->genes[i], best);
+            shown++;
+        }
+    }
+    wpk_page_end_table(out);
+    wpk_markup(
+        out,
+        "<p>From %u trials with a time, in stretches that are evenly spaced among %llu asks.</p>\n",
+        worth->count, (unsigned long long)curve->ask_count);
 }

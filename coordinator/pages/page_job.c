@@ -144,7 +144,7 @@ static void put_kernels(struct wpk_buf *out, const struct wpk_page_job_view *vie
 static void put_commands(struct wpk_buf *out, const struct wpk_api_job *job)
 {
     wpk_markup_raw(out, "<h2>Commands</h2>\n");
-    wpk_page_command(out, "why", job->id, "says what each gene is worth");
+    wpk_page_command(out, "why", job->id, "says more of its best candidate");
     wpk_page_command(out, "trials", job->id, "lists all trials");
     wpk_page_command(out, "report", job->id, "-o report.html writes this page into a file");
     if (!wpk_api_job_ended(job)) {
@@ -170,6 +170,7 @@ void wpk_page_job(struct wpk_buf *out, const struct wpk_page_job_view *view)
     put_ops(out, view);
     if (view->op < job->op_count) {
         wpk_page_curve(out, view);
+        wpk_page_worth(out, view->curve);
     }
     put_kernels(out, view);
     if (view->op < job->op_count && view->trials != NULL) {

@@ -93,6 +93,20 @@ static struct wpk_api_job make_job(const char *name, struct wpk_api_op *op,
                                 .kernel_count = 1};
 }
 
+/* As many genes and values as there can be, one of each hostile. */
+static void put_worth(const char *name, struct wpk_page_curve *curve)
+{
+    struct wpk_buf text = {0};
+    for (int i = 0; i < 2 * WPK_WORTH_GENES_MAX; i++) {
+        wpk_buf_printf(&text, "%.80s%d=%.200s%d <script>=<img ", name, i / 2, name, i % 2);
+        wpk_buf_printf(&text, "gene%d=%d ", i / 2, i);
+        wpk_worth_add(&curve->worth, wpk_buf_text(&text), 1000 + i % 3, true);
+    }
+    wpk_worth_finish(&curve->worth);
+    curve->ask_count = 1000000;
+    wpk_buf_fini(&text);
+}
+
 static void show_job(const char *name, bool is_report, struct wpk_buf *out)
 {
     struct wpk_api_op op;
@@ -113,6 +127,7 @@ static void show_job(const char *name, bool is_report, struct wpk_buf *out)
     curve->point_count = WPK_CURVE_BUCKETS_MILLION;
     curve->outcomes[0] = (struct wpk_curve_outcome){name, 7, name};
     curve->outcome_count = 1;
+    put_worth(name, curve);
     const struct wpk_page_job_view view = {.job = &job,
                                            .curve = curve,
                                            .trials = &trial,
@@ -121,6 +136,7 @@ static void show_job(const char *name, bool is_report, struct wpk_buf *out)
                                            .outcome = is_report ? "" : name,
                                            .is_report = is_report};
     wpk_page_job(out, &view);
+    wpk_worth_fini(&curve->worth);
     free(curve);
 }
 

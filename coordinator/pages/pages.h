@@ -5,6 +5,7 @@
 
 #include "coordinator/pages/page.h"
 #include "coordinator/store/history_curve.h"
+#include "search/worth.h"
 
 /* The list of jobs, with the first of `next`, the token of the next page; "": the last page. */
 void wpk_page_jobs(struct wpk_buf *out, const struct wpk_api_job *jobs, int count,
@@ -22,6 +23,8 @@ struct wpk_page_curve {
     struct wpk_curve_outcome outcomes[WPK_PAGE_OUTCOMES_MAX]; /* [outcome_count]; a log's first
                                                                * line */
     int outcome_count;
+    uint64_t ask_count;     /* of the search */
+    struct wpk_worth worth; /* of some of them, evenly spaced, and of the points */
 };
 
 struct wpk_page_job_view {
@@ -41,6 +44,7 @@ void wpk_page_job(struct wpk_buf *out, const struct wpk_page_job_view *view);
 void wpk_page_gone_job(struct wpk_buf *out, const struct wpk_buf *problem);
 /* The parts of a job's page that are about one operator. */
 void wpk_page_curve(struct wpk_buf *out, const struct wpk_page_job_view *view);
+void wpk_page_worth(struct wpk_buf *out, const struct wpk_page_curve *curve);
 void wpk_page_trials(struct wpk_buf *out, const struct wpk_page_job_view *view);
 /* Append the URL of the page with this operator. */
 void wpk_page_op_link(struct wpk_buf *out, const struct wpk_page_job_view *view);

@@ -50,6 +50,12 @@ typedef void (*wpk_curve_outcome_fn)(void *user, const struct wpk_curve_outcome 
 void wpk_history_read_outcomes(struct wpk_store *store, uint64_t search_id, wpk_curve_outcome_fn fn,
                                void *user);
 
+/* Call `fn` with the times of asks that were timed whole, of about `most` asks of a search: of all,
+ * else in stretches that are evenly spaced. Returns how many asks the search has. */
+typedef void (*wpk_curve_time_fn)(void *user, const char *candidate, uint64_t median_ns);
+uint64_t wpk_history_sample_times(struct wpk_store *store, uint64_t search_id, uint32_t most,
+                                  wpk_curve_time_fn fn, void *user);
+
 /* The search of a job's operator; 0: none. */
 uint64_t wpk_history_search_of(struct wpk_store *store, uint64_t job_number, uint32_t position);
 

@@ -61,6 +61,68 @@ static void count(struct wpk_store *store, uint32_t ask, enum wpk_outcome outcom
     wpk_history_count_end(store, &end);
 }
 
+struct sample {
+    uint32_t count, first, last, stretches;
+};
+
+static void take_time(void *user, const char *candidate, uint64_t median_ns)
+{
+    struct sample *sample = user;
+    uint32_t ask = (uint32_t)strtoul(candidate, NULL, 10);
+    assert_int_equal(median_ns, 1000 + ask); /* of its whole measurement, not of the first */
+    assert_true(ask % 10 != 3 && ask % 10 != 5);
+    sample->first = sample->count == 0 ? ask : sample->first;
+    sample->stretches += sample->count == 0 || ask > sample->last + 3;
+    sample->last = ask;
+    sample->count++;
+}
+
+#define COUNT_TO(n)                                                                                \
+    "WITH RECURSIVE c(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM c WHERE n < " n ")"
+
+/* 10,000 asks: one in ten failed, one in ten was raced out. */
+static void put_asks(struct wpk_store *store)
+{
+    wpk_store_run(
+        store,
+        COUNT_TO(
+            "9999") " INSERT INTO trial (id, problem_id, provider, candidate,"
+                    " candidate_hash, outcome, log, detail, schedule_sha256, artifact_sha256,"
+                    " error_max, error_tolerance, of_rms, times_direct, constants_bytes, unseen,"
+                    " recipe, build_ns, verify_ns, recorded_at, epoch) SELECT n + 1, 1, 'x', n, n,"
+                    " iif(n % 10 = 3, 'run_crash', 'ok'), '', '', '', '', 0, 0, 0, 0, 0, '', '', "
+                    "0, 0,"
+                    " 0, 1 FROM c",
+        "");
+    wpk_store_run(
+        store,
+        COUNT_TO(
+            "19999") " INSERT INTO measurement (trial_id, number, kind,"
+                     " search_id, worker, instance, median_ns, min_ns, mad_ns, repeat_count, "
+                     "censored,"
+                     " anchor_ns, anchor_ratio, anchor, samples_ns, counters, measured_at, epoch)"
+                     " SELECT n / 2 + 1, n % 2, 'trial', 1, 'w', 'i', iif(n % 2, 1000, 1) + n / 2, "
+                     "1,"
+                     " 1, 1, n % 2 = 0 OR n / 2 % 10 = 5, 0, 0, '', '[]', '', 1, 1 FROM c",
+        "");
+    wpk_store_run(store, COUNT_TO("9999") " INSERT INTO ask SELECT 1, n, n + 1, 1, 0, 1 FROM c",
+                  "");
+}
+
+static void expect_samples(struct wpk_store *store)
+{
+    struct sample all = {0}, some = {0}, none = {0};
+    put_asks(store);
+    assert_int_equal(wpk_history_sample_times(store, 1, 20000, take_time, &all), 10000);
+    assert_true(all.count == 8000 && all.first == 0 && all.last == 9999 && all.stretches == 1);
+    assert_int_equal(wpk_history_sample_times(store, 1, 1000, take_time, &some), 10000);
+    assert_in_range(some.count, 750, 850);
+    assert_in_range(some.stretches, 60, 63);
+    assert_true(some.last > 9800);
+    assert_int_equal(wpk_history_sample_times(store, 2, 1000, take_time, &none), 0);
+    assert_int_equal(none.count, 0);
+}
+
 static void test_sums_are_those_of_all_ends(void **state)
 {
     (void)state;
@@ -96,6 +158,7 @@ static void test_sums_are_those_of_all_ends(void **state)
     assert_int_equal(sums.failed, 2);
     assert_int_equal(sums.best_ns, 4001);
     assert_int_equal(sums.best_ask, 999);
+    expect_samples(store);
     assert_int_equal(wpk_store_commit(store, &diag), WPK_OK);
     wpk_store_close(store);
     snprintf(path, sizeof path, "%s/history.db", directory);

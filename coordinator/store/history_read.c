@@ -142,6 +142,30 @@ void wpk_history_asks(struct wpk_store *store, uint64_t search_id, uint32_t firs
     wpk_history_asks_between(store, search_id, first, UINT32_MAX, asks, count);
 }
 
+#define STRETCH 16 /* asks that follow one another share pages of the database */
+
+uint64_t wpk_history_sample_times(struct wpk_store *store, uint64_t search_id, uint32_t most,
+                                  wpk_curve_time_fn fn, void *user)
+{
+    uint64_t end = wpk_rows_take_id(
+        wpk_store_query(store, "SELECT coalesce(max(number), -1) + 1 FROM ask WHERE search_id = ?",
+                        "i", (int64_t)search_id));
+    uint64_t step = (end * STRETCH + most - 1) / most;
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "WITH RECURSIVE s(n) AS (SELECT 0 UNION ALL SELECT n + ?2 FROM s WHERE n + ?2 < ?3)"
+        " SELECT t.candidate, m.median_ns FROM s CROSS JOIN ask a ON a.search_id = ?1 AND"
+        " a.number >= s.n AND a.number < s.n + ?4 JOIN trial t ON t.id = a.trial_id AND"
+        " t.outcome = 'ok' JOIN measurement m ON m.trial_id = t.id AND m.median_ns > 0 AND"
+        " m.number = " MEASUREMENT(" AND n.censored = 0"),
+        "iiii", (int64_t)search_id, (int64_t)(step > STRETCH ? step : STRETCH), (int64_t)end,
+        (int64_t)STRETCH);
+    while (wpk_rows_next(rows)) {
+        fn(user, wpk_rows_text(rows, 0), (uint64_t)wpk_rows_int(rows, 1));
+    }
+    return end;
+}
+
 bool wpk_history_artifact_revoked(struct wpk_store *store, const char *sha256)
 {
     bool revoked = false;

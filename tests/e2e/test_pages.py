@@ -55,6 +55,10 @@ def test_pages_of_a_job(box):
     page = visit(service, "/ui/job?id=" + job)[1]
     check("&lt;script&gt;alert(1)" in page and "\u202e" not in page, "a hostile name is text")
     check("<svg" in page and 'class="best"' in page, "how the search converged")
+    genes = re.findall(r"<tr><td>([^<]*)</td><td class=\"n\">(\d+) %</td><td class=\"text\"><bdi>([^<]*)</bdi></td><td"
+                       r" class=\"n\">\d+</td><td class=\"n\" data-v=\"([0-9.]+)\">", page)
+    check(genes and [int(g[1]) for g in genes] == sorted((int(g[1]) for g in genes), reverse=True)
+          and min(float(g[3]) for g in genes) == 1, "what genes are worth", genes)
     outcomes = page[page.index('<table id="outcomes"'):]
     counts = [int(n) for n in re.findall(r'<td class="n">(\d+)</td>', outcomes[:outcomes.index("</table>")])]
     check(sum(counts) == 6, "each trial of the budget is counted once", counts)
