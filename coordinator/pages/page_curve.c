@@ -85,10 +85,9 @@ static void put_best(struct wpk_buf *out, const struct wpk_page_curve *curve)
     qsort(order, (size_t)curve->point_count, sizeof order[0], compare_time);
     wpk_page_begin_table(out, "best", "The best of their stretches", "#Ask|#Time|Candidate");
     for (int i = 0; i < curve->point_count && i < BEST_SHOWN; i++) {
-        const struct wpk_api_time time = {.median_ns = order[i]->best_ns};
         wpk_markup_raw(out, "<tr>");
         wpk_page_cell_count(out, (int64_t)order[i]->ask);
-        wpk_page_cell_time(out, &time);
+        wpk_page_cell_time(out, order[i]->best_ns, 0);
         wpk_page_cell(out, order[i]->candidate);
         wpk_markup_raw(out, "</tr>\n");
     }

@@ -47,9 +47,9 @@ static void put_op(struct wpk_buf *out, const struct wpk_page_job_view *view, in
                (long long)(op->measured + op->failed), (long long)(op->measured + op->failed),
                (long long)op->wanted);
     wpk_page_cell_count(out, op->failed);
-    wpk_page_cell_time(out, &op->best.time);
+    wpk_page_cell_time(out, op->best.time.median_ns, op->best.time.mad_ns);
     wpk_page_cell(out, op->best.algorithm != NULL ? op->best.algorithm : "");
-    wpk_page_cell_time(out, &op->baseline.time);
+    wpk_page_cell_time(out, op->baseline.time.median_ns, op->baseline.time.mad_ns);
     wpk_page_cell_ratio(out, best > 0 ? (double)op->baseline.time.median_ns / best : 0);
     if (share > 0) {
         wpk_markup(out, "<td class=\"n\">%.0f %%</td>", share);

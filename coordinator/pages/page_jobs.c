@@ -57,7 +57,7 @@ static void put_job(struct wpk_buf *out, const struct wpk_api_job *job)
                job->state);
     put_progress(out, job);
     if (job->op_count == 1) {
-        wpk_page_cell_time(out, &job->ops[0].best.time);
+        wpk_page_cell_time(out, job->ops[0].best.time.median_ns, job->ops[0].best.time.mad_ns);
     } else {
         wpk_markup(out, "<td class=\"n\">%d operators</td>", job->op_count);
     }
@@ -104,26 +104,11 @@ void wpk_page_jobs(struct wpk_buf *out, const struct wpk_api_job *jobs, int coun
 
 /* ---- a job that is gone */
 
-static void put_gone_ops(struct wpk_buf *out, struct wpk_json_reader *r)
-{
-    wpk_page_begin_table(out, "ops", "Operators", "Operator|#Best time");
-    wpk_json_enter_array(r, "ops");
-    while (wpk_json_next(r)) {
-        const struct wpk_api_time time = {
-            .median_ns = (uint64_t)wpk_json_get_int(r, "best_ns", 0, WPK_JSON_INT_MAX)};
-        wpk_markup_raw(out, "<tr>");
-        wpk_page_cell(out, wpk_json_get_text(r, "name", TEXT_MAX));
-        wpk_page_cell_time(out, &time);
-        wpk_markup_raw(out, "</tr>\n");
-    }
-    wpk_json_leave(r);
-    wpk_page_end_table(out);
-}
-
 void wpk_page_gone_job(struct wpk_buf *out, const struct wpk_buf *problem)
 {
     static const struct wpk_page page = {.title = "A job that was pruned", .here = "./"};
     struct wpk_json_reader *r = NULL;
+    char best[WPK_FORMAT_SIZE];
     wpk_page_begin(out, &page);
     wpk_markup_raw(out, "<h1>A job that was pruned</h1>\n<p class=\"note\" role=\"alert\">This is "
                         "all that is left of it.</p>\n<dl>\n");
@@ -136,10 +121,15 @@ void wpk_page_gone_job(struct wpk_buf *out, const struct wpk_buf *problem)
         }
         wpk_json_leave(r);
         wpk_json_enter(r, "gone");
-        wpk_markup(out, "<dt>operators</dt><dd>%lld</dd>\n</dl>\n",
+        wpk_markup(out, "<dt>operators</dt><dd>%lld</dd>\n",
                    (long long)wpk_json_get_int(r, "op_count", 0, INT32_MAX));
-        put_gone_ops(out, r);
+        wpk_json_enter_array(r, "ops");
+        while (wpk_json_next(r)) {
+            wpk_format_ns((uint64_t)wpk_json_get_int(r, "best_ns", 0, WPK_JSON_INT_MAX), best);
+            wpk_page_term(out, wpk_json_get_text(r, "name", TEXT_MAX), best);
+        }
     }
+    wpk_markup_raw(out, "</dl>\n");
     wpk_json_close(r);
     wpk_page_end(out, &page);
 }

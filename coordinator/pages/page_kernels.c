@@ -30,8 +30,8 @@ static void put_kernel(struct wpk_buf *out, const struct wpk_api_kernel *kernel)
     wpk_markup(out, "<td>%s%s</td>", origin_of(kernel), kernel->pinned ? ", pinned" : "");
     wpk_page_cell(out, or_empty(kernel->served.provider));
     wpk_page_cell(out, or_empty(kernel->served.algorithm));
-    wpk_page_cell_time(out, &kernel->served.time);
-    wpk_page_cell_time(out, &kernel->baseline.time);
+    wpk_page_cell_time(out, kernel->served.time.median_ns, kernel->served.time.mad_ns);
+    wpk_page_cell_time(out, kernel->baseline.time.median_ns, kernel->baseline.time.mad_ns);
     wpk_page_cell_ratio(out, kernel->speedup);
     wpk_page_cell(out, kernel->times_direct < 0 ? kernel->accuracy : error);
     wpk_markup(out, "<td>%s</td>", kernel->conditions);
@@ -75,8 +75,8 @@ static void put_pair(struct wpk_buf *out, const char *name, const struct wpk_api
     double a = (double)left->best.time.median_ns, b = (double)right->best.time.median_ns;
     wpk_markup_raw(out, "<tr>");
     wpk_page_cell(out, name);
-    wpk_page_cell_time(out, &left->best.time);
-    wpk_page_cell_time(out, &right->best.time);
+    wpk_page_cell_time(out, left->best.time.median_ns, left->best.time.mad_ns);
+    wpk_page_cell_time(out, right->best.time.median_ns, right->best.time.mad_ns);
     wpk_page_cell_ratio(out, a > 0 && b > 0 ? a / b : 0);
     wpk_page_cell(out, or_empty(left->best.candidate));
     wpk_page_cell(out, or_empty(right->best.candidate));

@@ -11,11 +11,9 @@
 
 static void put_miss(struct wpk_buf *out, struct wpk_json_reader *r)
 {
-    const struct wpk_api_time lost = {
-        .median_ns = (uint64_t)wpk_json_get_int(r, "lost_ns", 0, WPK_JSON_INT_MAX)};
     struct wpk_buf op = {.size_max = OP_MAX};
     wpk_markup_raw(out, "<tr>");
-    wpk_page_cell_time(out, &lost);
+    wpk_page_cell_time(out, (uint64_t)wpk_json_get_int(r, "lost_ns", 0, WPK_JSON_INT_MAX), 0);
     wpk_page_cell_count(out, wpk_json_get_int(r, "lookups", 0, WPK_JSON_INT_MAX));
     wpk_page_cell_count(out, wpk_json_get_int(r, "calls", 0, WPK_JSON_INT_MAX));
     wpk_page_cell(out, wpk_json_get_text(r, "match", 64));

@@ -9,8 +9,6 @@
 
 static void put_trial(struct wpk_buf *out, const struct wpk_api_trial *trial)
 {
-    const struct wpk_api_time time = {.median_ns = (uint64_t)trial->median_ns,
-                                      .mad_ns = (uint64_t)trial->mad_ns};
     char line[WPK_MARKUP_VALUE_MAX + 8];
     wpk_markup_raw(out, "<tr>");
     if (trial->index < 0) {
@@ -20,7 +18,7 @@ static void put_trial(struct wpk_buf *out, const struct wpk_api_trial *trial)
     }
     wpk_markup(out, "<td>%s</td>", trial->provider);
     wpk_markup(out, "<td>%s</td>", trial->censored ? "raced out" : trial->outcome);
-    wpk_page_cell_time(out, &time);
+    wpk_page_cell_time(out, (uint64_t)trial->median_ns, (uint64_t)trial->mad_ns);
     wpk_page_cell(out, trial->candidate);
     snprintf(line, sizeof line, "%.*s", (int)strcspn(trial->log, "\n"), trial->log);
     if (trial->spilled_bytes > 0 && line[0] == '\0') {

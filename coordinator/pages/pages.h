@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pages that show data: each function appends a whole page, and borrows its arguments. */
+/* The pages that show data: each function appends a whole page, and borrows its arguments. They are
+ * made of answers of the API and of sums that the store keeps; api/api_pages.c collects these.
+ *
+ *      struct of an answer ──▶ page_NAME.c ──▶ page (common/page.h) ──▶ page cache ──▶ viewers */
 #ifndef WPK_COORDINATOR_PAGES_PAGES_H
 #define WPK_COORDINATOR_PAGES_PAGES_H
 
-#include "coordinator/pages/page.h"
+#include "common/page.h"
 #include "coordinator/store/history_curve.h"
+#include "schema/answer.h"
 #include "search/worth.h"
+
+extern const unsigned char wpk_page_script[]; /* the text of script.js */
+extern const size_t wpk_page_script_size;
 
 /* The list of jobs, with the first of `next`, the token of the next page; "": the last page. */
 void wpk_page_jobs(struct wpk_buf *out, const struct wpk_api_job *jobs, int count,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/pages/page.h"
+#include "common/page.h"
 
 #include "common/format.h"
 #include "common/markup.h"
@@ -89,19 +89,19 @@ void wpk_page_cell(struct wpk_buf *out, const char *text)
     wpk_markup(out, "<bdi>%s</bdi></td>", text);
 }
 
-void wpk_page_cell_time(struct wpk_buf *out, const struct wpk_api_time *time)
+void wpk_page_cell_time(struct wpk_buf *out, uint64_t median_ns, uint64_t mad_ns)
 {
     char median[WPK_FORMAT_SIZE], mad[WPK_FORMAT_SIZE];
-    wpk_format_ns(time->median_ns, median);
-    wpk_format_ns(time->mad_ns, mad);
-    if (time->median_ns == 0) {
+    wpk_format_ns(median_ns, median);
+    wpk_format_ns(mad_ns, mad);
+    if (median_ns == 0) {
         wpk_markup_raw(out, "<td class=\"n\">-</td>");
-    } else if (time->mad_ns == 0) {
-        wpk_markup(out, "<td class=\"n\" data-v=\"%llu\">%s</td>",
-                   (unsigned long long)time->median_ns, median);
+    } else if (mad_ns == 0) {
+        wpk_markup(out, "<td class=\"n\" data-v=\"%llu\">%s</td>", (unsigned long long)median_ns,
+                   median);
     } else {
         wpk_markup(out, "<td class=\"n\" data-v=\"%llu\">%s <span class=\"faint\">± %s</span></td>",
-                   (unsigned long long)time->median_ns, median, mad);
+                   (unsigned long long)median_ns, median, mad);
     }
 }
 

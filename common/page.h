@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages for browsers, and the report, which is a page in a file of its own. They are made of
- * answers of the API and of sums that the store keeps; api/api_pages.c collects these.
- *
- *      struct of an answer ──▶ page_NAME.c ──▶ markup (common/markup.h) ──▶ page cache ──▶ viewers
+/* Pages of wpkd for browsers, and reports, which are pages in a file of their own.
  *
  * All pages lie beside each other, and name each other and their style by relative URLs, so that a
  * proxy may put them below any path. They are whole without the script. */
-#ifndef WPK_COORDINATOR_PAGES_PAGE_H
-#define WPK_COORDINATOR_PAGES_PAGE_H
+#ifndef WPK_COMMON_PAGE_H
+#define WPK_COMMON_PAGE_H
 
 #include "common/buf.h"
-#include "schema/answer.h"
+
+#include <stdint.h>
 
 /* Content-Security-Policy of a page, and of a report. */
 extern const char wpk_page_policy[];
 extern const char wpk_page_report_policy[];
-/* Texts of style.css and script.js, from their files. */
+/* The text of page.css. */
 extern const unsigned char wpk_page_style[];
 extern const size_t wpk_page_style_size;
-extern const unsigned char wpk_page_script[];
-extern const size_t wpk_page_script_size;
 
 struct wpk_page {
     const char *title;
@@ -41,7 +37,7 @@ void wpk_page_begin_table(struct wpk_buf *out, const char *id, const char *capti
 void wpk_page_end_table(struct wpk_buf *out);
 /* Append a cell. A time that was not measured and a ratio of 0 are "-". */
 void wpk_page_cell(struct wpk_buf *out, const char *text);
-void wpk_page_cell_time(struct wpk_buf *out, const struct wpk_api_time *time);
+void wpk_page_cell_time(struct wpk_buf *out, uint64_t median_ns, uint64_t mad_ns);
 void wpk_page_cell_ratio(struct wpk_buf *out, double ratio);
 void wpk_page_cell_count(struct wpk_buf *out, int64_t count);
 /* Append a term with its value; nothing if the value is "". */
