@@ -64,7 +64,7 @@ struct wpk_invocation {
     X(trials, "JOB", "what a job tried, how each ended, and why what failed did")                  \
     X(why, "JOB|NAME", "why a candidate won: what was tried, what each gene is worth, how sure")   \
     X(plot, "JOB|NAME", "how a search converged, as an SVG")                                       \
-    X(report, "JOB", "a job and its search as one HTML file, which needs no network")              \
+    X(report, "JOB|PLAN", "a job or a model's plan as one HTML file, without a network")           \
     X(dashboard, "", "the pages of wpkd in a browser of this machine, until Ctrl-C")               \
     X(learn, "", "a prior of this history: searches of other operators begin from it")             \
     X(genes, "FILE|NAME|FINGERPRINT", "what can be pinned for an operator, and to what")           \

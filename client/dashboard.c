@@ -7,9 +7,11 @@
  * The ticket in the URL is taken once, and becomes a cookie of this run. Only GETs of pages pass:
  * a browser with the cookie can read, and change nothing. One request is served at a time. */
 #include "client/command.h"
+#include "client/run_model.h"
 #include "client/session.h"
 #include "common/crypto.h"
 #include "common/fs.h"
+#include "common/page.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -26,12 +28,15 @@
 #define TARGET_MAX 1024 /* bytes of a path with its query */
 #define COOKIE_NAME "wpkctl"
 
+static struct wpk_option_list shapes; /* of a plan */
+
 struct dashboard {
     struct wpk_session *session;
     int listener;
     unsigned port;
     char ticket[WPK_TOKEN_TEXT_SIZE]; /* "": it was taken */
     char cookie[WPK_TOKEN_TEXT_SIZE];
+    struct wpk_buf plan; /* owned; the page of a plan; empty: none */
 };
 
 /* ---- one request */
@@ -148,6 +153,12 @@ static void serve(struct dashboard *d, int fd, const char *head)
         answer_text(fd, 403,
                     "the ticket was used already, or this browser keeps no cookies; "
                     "wpkctl dashboard prints another\n");
+    } else if (strcmp(target, "/ui/plan") == 0 && d->plan.size > 0) {
+        answer(fd, 200,
+               "Content-Type: text/html; "
+               "charset=utf-8\r\nContent-Security-Policy: " WPK_PAGE_REPORT_POLICY
+               "\r\nX-Content-Type-Options: nosniff\r\n",
+               &d->plan);
     } else if (strncmp(target, "/ui/", 4) != 0) {
         answer(fd, 303, "Location: /ui/\r\n", NULL);
     } else {
@@ -210,6 +221,9 @@ static wpk_err run(struct dashboard *d, struct wpk_diag *diag)
     if (err == WPK_OK) {
         printf("http://127.0.0.1:%u/ui/?ticket=%s\n", d->port, d->ticket);
         fprintf(stderr, "The pages are there until Ctrl-C; the URL opens them once.\n");
+        if (d->plan.size > 0) {
+            fprintf(stderr, "Then the plan: http://127.0.0.1:%u/ui/plan\n", d->port);
+        }
         fflush(stdout);
     }
     while (err == WPK_OK && !is_over) {
@@ -232,15 +246,21 @@ static wpk_err run(struct dashboard *d, struct wpk_diag *diag)
 enum wpk_exit wpk_command_dashboard(struct wpk_invocation *call)
 {
     struct wpk_session_options given = {.need = WPK_SESSION_HISTORY};
-    const struct wpk_option options[] = {WPK_SESSION_OPTION_ROWS(given), WPK_ARGS_END};
+    const char *plan = NULL;
+    const struct wpk_option options[] = {
+        WPK_SESSION_OPTION_ROWS(given), WPK_PLAN_SHAPE_OPTION_ROW(shapes),
+        WPK_ARGS_TEXT("plan", "FILE", "show this plan of a model, too", &plan), WPK_ARGS_END};
     struct wpk_session session = {0};
     struct dashboard dashboard = {.session = &session, .listener = -1};
     if (!wpk_command_begin(call, options, 0, 0)) {
         return call->status;
     }
-    wpk_err err = wpk_session_open(call->context, &given, &session, &call->diag);
+    wpk_err err =
+        plan != NULL ? wpk_plan_show(plan, &shapes, true, &dashboard.plan, &call->diag) : WPK_OK;
+    err = err == WPK_OK ? wpk_session_open(call->context, &given, &session, &call->diag) : err;
     err = err == WPK_OK ? run(&dashboard, &call->diag) : err;
     wpk_session_close(&session);
+    wpk_buf_fini(&dashboard.plan);
     return wpk_command_end(call, err);
 }
 
@@ -252,6 +272,7 @@ enum wpk_exit wpk_command_report(struct wpk_invocation *call)
         WPK_SESSION_OPTION_ROWS(given),
         WPK_ARGS_TEXT("op", "NAME", "the operator that is shown in full; default: the first", &op),
         WPK_ARGS_OUTPUT("where the HTML goes", &path),
+        WPK_PLAN_SHAPE_OPTION_ROW(shapes),
         WPK_ARGS_END,
     };
     struct wpk_session session = {0};
@@ -260,20 +281,26 @@ enum wpk_exit wpk_command_report(struct wpk_invocation *call)
     if (!wpk_command_begin(call, options, 1, 1)) {
         return call->status;
     }
+    const char *what = call->args.operands[0];
     wpk_err err = WPK_OK;
+    bool is_plan = !wpk_session_is_job_id(what, NULL) && access(what, F_OK) == 0;
     if (path == NULL) {
         err = wpk_fail(&call->diag, WPK_EINVAL, "-o says where the HTML goes");
-    } else if (!wpk_session_is_job_id(call->args.operands[0], &call->diag)) {
+    } else if (is_plan) {
+        err = wpk_plan_show(what, &shapes, true, &reply.body, &call->diag);
+    } else if (!wpk_session_is_job_id(what, &call->diag)) {
         err = WPK_EINVAL;
     }
-    err = err == WPK_OK ? wpk_session_open(call->context, &given, &session, &call->diag) : err;
-    wpk_buf_printf(&target, "/ui/report?id=%s", call->args.operands[0]);
+    wpk_buf_printf(&target, "/ui/report?id=%s", what);
     if (op != NULL) {
         wpk_buf_append_text(&target, "&op=");
         wpk_http_escape(op, &target);
     }
-    if (err == WPK_OK) {
-        err = wpk_session_ask(&session, wpk_buf_text(&target), NULL, &reply, &call->diag);
+    if (err == WPK_OK && !is_plan) {
+        err = wpk_session_open(call->context, &given, &session, &call->diag);
+        err = err == WPK_OK
+                  ? wpk_session_ask(&session, wpk_buf_text(&target), NULL, &reply, &call->diag)
+                  : err;
     }
     err = err == WPK_OK ? wpk_fs_write(path, reply.body.data, reply.body.size, 0666, &call->diag)
                         : err;

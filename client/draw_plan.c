@@ -5,6 +5,8 @@
 #include "client/run_model.h"
 #include "common/chart.h"
 #include "common/fs.h"
+#include "common/markup.h"
+#include "common/page.h"
 #include "schema/model_plan.h"
 
 #include <stdio.h>
@@ -27,7 +29,8 @@ enum {
 struct drawing {
     const struct wpk_model_plan *plan;
     const struct wpk_model_plan_shape *shape; /* what is drawn of it */
-    int *writer; /* owned; [value_count] step that writes a value; -1: none */
+    int *writer;  /* owned; [value_count] step that writes a value; -1: none */
+    bool is_part; /* of a page; else a file */
     struct wpk_buf out;
 };
 
@@ -196,7 +199,7 @@ static wpk_err draw(struct drawing *d)
 
     d->writer = WPK_DEMAND(calloc((size_t)shape->value_count + 1, sizeof(*d->writer)));
     find_writers(d);
-    wpk_svg_begin(&d->out, WIDTH, height, "");
+    wpk_svg_begin(&d->out, WIDTH, height, d->is_part ? NULL : "");
     snprintf(title, sizeof(title), "%d steps, %.1f MB between them, for %d thread%s of %s",
              shape->step_count, (double)shape->arena_size / 1e6, plan->threads,
              plan->threads == 1 ? "" : "s", plan->device);
@@ -235,12 +238,37 @@ static wpk_err choose_shape(struct drawing *d, const struct wpk_option_list *sha
     return err;
 }
 
-static wpk_err show(const char *path, const char *out_path, const struct wpk_option_list *shapes,
-                    struct wpk_diag *diag)
+static void put_page(const struct drawing *d, const char *path,
+                     const struct wpk_option_list *shapes, struct wpk_buf *out)
+{
+    const char *slash = strrchr(path, '/');
+    const struct wpk_page page = {.title = slash != NULL ? slash + 1 : path, .is_file = true};
+    struct wpk_diag diag = {0};
+    wpk_page_begin(out, &page);
+    wpk_markup(out, "<h1>The plan <bdi>%s</bdi></h1>\n<dl>\n", page.title);
+    wpk_page_term(out, "Device", d->plan->device);
+    wpk_markup(out,
+               "<dt>Threads</dt><dd>%d</dd>\n<dt>Steps</dt><dd>%d, of %d kernels in the file</dd>\n"
+               "<dt>Memory</dt><dd>%.1f MB between the steps, %.1f MB of kernels and constants</dd>"
+               "\n</dl>\n<h2>Times</h2>\n",
+               d->plan->threads, d->shape->step_count, d->plan->kernel_count,
+               (double)d->shape->arena_size / 1e6, (double)d->plan->data_size / 1e6);
+    if (wpk_profile_page(path, shapes, out, &diag) != WPK_OK) {
+        wpk_markup(out, "<p class=\"note\">It was not run here: %s.</p>\n", diag.text);
+    }
+    wpk_markup_raw(out, "<h2>From the model's nodes to steps</h2>\n<div class=\"scroll\" "
+                        "tabindex=\"0\" role=\"region\" aria-label=\"Steps\">\n");
+    wpk_buf_append(out, d->out.data, d->out.size);
+    wpk_markup_raw(out, "</div>\n");
+    wpk_page_end(out, &page);
+}
+
+wpk_err wpk_plan_show(const char *path, const struct wpk_option_list *shapes, bool is_page,
+                      struct wpk_buf *out, struct wpk_diag *diag)
 {
     struct wpk_buf bytes = {.size_max = FILE_SIZE_MAX};
     struct wpk_model_plan plan = {.threads = 0};
-    struct drawing d = {.plan = &plan};
+    struct drawing d = {.plan = &plan, .is_part = is_page};
 
     wpk_err err = wpk_fs_read(path, FILE_SIZE_MAX - 1, &bytes, diag);
     err = err == WPK_ENOENT || err == WPK_EACCES ? WPK_EINVAL : err;
@@ -250,14 +278,15 @@ static wpk_err show(const char *path, const char *out_path, const struct wpk_opt
     }
     err = err == WPK_OK ? choose_shape(&d, shapes, diag) : err;
     err = err == WPK_OK ? draw(&d) : err;
-    if (err == WPK_OK) {
-        err = wpk_fs_write(out_path, d.out.data, d.out.size, 0666, diag);
-        err = err == WPK_ENOENT ? WPK_EINVAL : err;
+    if (err == WPK_OK && is_page) {
+        put_page(&d, path, shapes, out);
+    } else if (err == WPK_OK) {
+        wpk_buf_append(out, d.out.data, d.out.size);
     }
     wpk_buf_fini(&d.out);
     wpk_model_plan_fini(&plan);
     wpk_buf_fini(&bytes);
-    return err;
+    return err == WPK_OK ? wpk_buf_status(out) : err;
 }
 
 enum wpk_exit wpk_command_show(struct wpk_invocation *call)
@@ -270,6 +299,7 @@ enum wpk_exit wpk_command_show(struct wpk_invocation *call)
         WPK_ARGS_END,
     };
     wpk_err err = WPK_EINVAL;
+    struct wpk_buf out = {0};
 
     if (!wpk_command_begin(call, options, 1, 1)) {
         return call->status;
@@ -277,7 +307,10 @@ enum wpk_exit wpk_command_show(struct wpk_invocation *call)
     if (path == NULL) {
         wpk_diag_set(&call->diag, "-o says where the SVG goes");
     } else {
-        err = show(call->args.operands[0], path, &shapes, &call->diag);
+        err = wpk_plan_show(call->args.operands[0], &shapes, false, &out, &call->diag);
+        err = err == WPK_OK ? wpk_fs_write(path, out.data, out.size, 0666, &call->diag) : err;
+        err = err == WPK_ENOENT ? WPK_EINVAL : err;
     }
+    wpk_buf_fini(&out);
     return wpk_command_end(call, err);
 }

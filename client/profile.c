@@ -4,9 +4,12 @@
 #include "client/command.h"
 #include "client/run_model.h"
 #include "common/clock.h"
+#include "common/format.h"
 #include "common/fs.h"
 #include "common/json.h"
 #include "common/machine.h"
+#include "common/markup.h"
+#include "common/page.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,37 +24,23 @@ struct profile {
     struct wpk_run_model options;
     const char *trace_path;
     bool json;
+    struct wpk_buf *page; /* the table goes there, as markup; NULL: it is printed */
     size_t step_count;
-    uint64_t *times; /* owned; [run_count][step_count] ns */
-    uint64_t *total; /* owned; [run_count] ns of whole runs, without the clocks */
-    uint64_t *sum;   /* owned; [run_count] of the steps */
+    uint64_t *times;          /* owned; [run_count][step_count] ns */
+    uint64_t total[RUNS_MAX]; /* [run_count] ns of whole runs, without the clocks */
+    uint64_t sum[RUNS_MAX];   /* [run_count] of the steps */
     int run_count;
     struct wpk_peak peak;
 };
 
-static int compare_times(const void *a, const void *b)
+static uint64_t median_of(const uint64_t *values, int count, size_t stride)
 {
-    uint64_t x = *(const uint64_t *)a;
-    uint64_t y = *(const uint64_t *)b;
-
-    return x < y ? -1 : x > y;
-}
-
-static uint64_t median_of(const uint64_t *values, int count, size_t stride, uint64_t *scratch)
-{
+    static uint64_t scratch[RUNS_MAX];
     for (int i = 0; i < count; i++) {
         scratch[i] = values[(size_t)i * stride];
     }
-    qsort(scratch, (size_t)count, sizeof(*scratch), compare_times);
+    qsort(scratch, (size_t)count, sizeof(*scratch), wpk_u64_compare);
     return scratch[count / 2];
-}
-
-static void allocate(struct profile *profile, size_t step_count)
-{
-    profile->step_count = step_count;
-    profile->times = WPK_DEMAND(calloc((step_count + 1) * RUNS_MAX, sizeof(uint64_t)));
-    profile->total = WPK_DEMAND(calloc(RUNS_MAX, sizeof(uint64_t)));
-    profile->sum = WPK_DEMAND(calloc(RUNS_MAX, sizeof(uint64_t)));
 }
 
 /* Time runs with a clock at each step and runs without in turns. */
@@ -89,56 +78,73 @@ static double roofline_ns(const struct profile *profile, const struct wpk_model_
                : 0;
 }
 
-static void print_step(const struct profile *profile, const struct wpk_model_step *step,
-                       size_t index, uint64_t time_ns, uint64_t total_ns)
+static void put_step(const struct profile *profile, const struct wpk_model_step *step, size_t index,
+                     uint64_t time_ns, uint64_t total_ns)
 {
     double roof = roofline_ns(profile, step);
-    char share[16] = "-";
-    char vendor[96] = "";
-    char calls[32] = "";
+    double part = total_ns > 0 ? 100 * (double)time_ns / (double)total_ns : 0;
+    char share[16] = "-", more[144] = "";
+    int used = 0;
 
     if (roof > 0 && time_ns > 0) {
         snprintf(share, sizeof(share), "%.0f %%", 100 * roof / (double)time_ns);
     }
-    if (step->vendor_ns > 0 && step->tuned_ns > 0 && step->vendor_ns < step->tuned_ns) {
-        snprintf(vendor, sizeof(vendor), "; %.40s was %.2f times as fast", step->vendor,
-                 (double)step->tuned_ns / (double)step->vendor_ns);
-    }
     if (step->calls > 1) {
-        snprintf(calls, sizeof(calls), "; %llu calls", (unsigned long long)step->calls);
+        used = snprintf(more, sizeof(more), "; %llu calls", (unsigned long long)step->calls);
     }
-    printf("%4zu  %10.1f  %5.1f %%  %8s  %-20s  %.*s%s%s%s\n", index, (double)time_ns / 1e3,
-           total_ns > 0 ? 100 * (double)time_ns / (double)total_ns : 0, share, step->kernel,
-           NODE_WIDTH, step->node, strlen(step->node) > NODE_WIDTH ? "…" : "", calls, vendor);
+    if (step->vendor_ns > 0 && step->tuned_ns > 0 && step->vendor_ns < step->tuned_ns) {
+        snprintf(more + used, sizeof(more) - (size_t)used, "; %.40s was %.2f times as fast",
+                 step->vendor, (double)step->tuned_ns / (double)step->vendor_ns);
+    }
+    if (profile->page != NULL) {
+        wpk_markup(
+            profile->page,
+            "<tr><td class=\"n\">%d</td><td class=\"n\">%.1f</td><td class=\"n\">%.1f %%</td>"
+            "<td class=\"n\">%s</td><td>%s</td><td class=\"text long\">%s%s</td></tr>\n",
+            (int)index, (double)time_ns / 1e3, part, share, step->kernel, step->node, more);
+        return;
+    }
+    printf("%4zu  %10.1f  %5.1f %%  %8s  %-20s  %.*s%s%s\n", index, (double)time_ns / 1e3, part,
+           share, step->kernel, NODE_WIDTH, step->node, strlen(step->node) > NODE_WIDTH ? "…" : "",
+           more);
 }
 
-static void print_table(const struct profile *profile, const struct wpk_plan_call *call,
-                        uint64_t *scratch)
+static void put_table(const struct profile *profile, const struct wpk_plan_call *call)
 {
-    uint64_t sum_ns = median_of(profile->sum, profile->run_count, 1, scratch);
-    uint64_t total_ns = median_of(profile->total, profile->run_count, 1, scratch);
+    uint64_t sum_ns = median_of(profile->sum, profile->run_count, 1);
+    uint64_t total_ns = median_of(profile->total, profile->run_count, 1);
+    char text[160];
 
-    printf("step          µs    share  roofline  kernel                nodes\n");
+    if (profile->page != NULL) {
+        wpk_page_begin_table(profile->page, "times", "Where the time of a run on this machine goes",
+                             "#Step|#µs|#Share|#Roofline|Kernel|Nodes");
+    } else {
+        printf("step          µs    share  roofline  kernel                nodes\n");
+    }
     for (size_t s = 0; s < profile->step_count; s++) {
         const struct wpk_model_step step = wpk_model_step(call->model, call->shape, s);
-        uint64_t time_ns =
-            median_of(profile->times + s, profile->run_count, profile->step_count, scratch);
-        print_step(profile, &step, s, time_ns, sum_ns);
+        put_step(profile, &step, s,
+                 median_of(profile->times + s, profile->run_count, profile->step_count), sum_ns);
     }
-    printf("\n%.3f ms a run, %.2f times the sum of its %zu steps; medians of %d runs\n",
-           (double)total_ns / 1e6, sum_ns > 0 ? (double)total_ns / (double)sum_ns : 0,
-           profile->step_count, profile->run_count);
+    snprintf(text, sizeof(text),
+             "%.3f ms a run, %.2f times the sum of its %zu steps; medians of %d runs",
+             (double)total_ns / 1e6, sum_ns > 0 ? (double)total_ns / (double)sum_ns : 0,
+             profile->step_count, profile->run_count);
+    if (profile->page != NULL) {
+        wpk_page_end_table(profile->page);
+        wpk_markup(profile->page, "<p>%s</p>\n", text);
+    } else {
+        printf("\n%s\n", text);
+    }
 }
 
-static wpk_err print_json(const struct profile *profile, const struct wpk_plan_call *call,
-                          uint64_t *scratch)
+static wpk_err print_json(const struct profile *profile, const struct wpk_plan_call *call)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
 
     wpk_json_put_int(w, "runs", profile->run_count);
-    wpk_json_put_int(w, "run_ns",
-                     (int64_t)median_of(profile->total, profile->run_count, 1, scratch));
-    wpk_json_put_int(w, "sum_ns", (int64_t)median_of(profile->sum, profile->run_count, 1, scratch));
+    wpk_json_put_int(w, "run_ns", (int64_t)median_of(profile->total, profile->run_count, 1));
+    wpk_json_put_int(w, "sum_ns", (int64_t)median_of(profile->sum, profile->run_count, 1));
     wpk_json_begin_array(w, "steps");
     for (size_t s = 0; s < profile->step_count; s++) {
         const struct wpk_model_step step = wpk_model_step(call->model, call->shape, s);
@@ -146,9 +152,9 @@ static wpk_err print_json(const struct profile *profile, const struct wpk_plan_c
         wpk_json_put_text(w, "nodes", step.node);
         wpk_json_put_text(w, "kernel", step.kernel);
         wpk_json_put_int(w, "calls", (int64_t)step.calls);
-        wpk_json_put_int(w, "time_ns",
-                         (int64_t)median_of(profile->times + s, profile->run_count,
-                                            profile->step_count, scratch));
+        wpk_json_put_int(
+            w, "time_ns",
+            (int64_t)median_of(profile->times + s, profile->run_count, profile->step_count));
         wpk_json_put_real(w, "flops", step.flops);
         wpk_json_put_real(w, "bytes", step.bytes);
         wpk_json_put_real(w, "roofline_ns", roofline_ns(profile, &step));
@@ -162,9 +168,9 @@ static wpk_err print_json(const struct profile *profile, const struct wpk_plan_c
 }
 
 /* The run whose sum is nearest to the median. */
-static int median_run(const struct profile *profile, uint64_t *scratch)
+static int median_run(const struct profile *profile)
 {
-    uint64_t median = median_of(profile->sum, profile->run_count, 1, scratch);
+    uint64_t median = median_of(profile->sum, profile->run_count, 1);
     int found = 0;
 
     for (int i = 0; i < profile->run_count; i++) {
@@ -176,10 +182,9 @@ static int median_run(const struct profile *profile, uint64_t *scratch)
 }
 
 static wpk_err write_trace(const struct profile *profile, const struct wpk_plan_call *call,
-                           uint64_t *scratch, struct wpk_diag *diag)
+                           struct wpk_diag *diag)
 {
-    const uint64_t *times =
-        profile->times + (size_t)median_run(profile, scratch) * profile->step_count;
+    const uint64_t *times = profile->times + (size_t)median_run(profile) * profile->step_count;
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     struct wpk_buf text = {0};
     uint64_t at_ns = 0;
@@ -215,23 +220,33 @@ static wpk_err write_trace(const struct profile *profile, const struct wpk_plan_
 static wpk_err use(const struct wpk_plan_call *call, void *user, struct wpk_diag *diag)
 {
     struct profile *profile = user;
-    uint64_t *scratch = WPK_DEMAND(calloc(RUNS_MAX, sizeof(*scratch)));
 
-    allocate(profile, wpk_model_step_count(call->model, call->shape));
+    profile->step_count = wpk_model_step_count(call->model, call->shape);
+    profile->times = WPK_DEMAND(calloc((profile->step_count + 1) * RUNS_MAX, sizeof(uint64_t)));
     if (wpk_peak_measure(&profile->peak) != WPK_OK) {
         profile->peak = (struct wpk_peak){.name = ""};
     }
     wpk_err err = measure(call, profile);
     if (err == WPK_OK && profile->trace_path != NULL) {
-        err = write_trace(profile, call, scratch, diag);
+        err = write_trace(profile, call, diag);
     }
     if (err == WPK_OK && profile->json) {
-        err = print_json(profile, call, scratch);
+        err = print_json(profile, call);
     } else if (err == WPK_OK) {
-        print_table(profile, call, scratch);
+        put_table(profile, call);
     }
-    free(scratch);
+    free(profile->times);
     return err;
+}
+
+wpk_err wpk_profile_page(const char *path, const struct wpk_option_list *shapes,
+                         struct wpk_buf *out, struct wpk_diag *diag)
+{
+    static struct profile profile;
+    profile.options.draw = true;
+    profile.options.fixing.shapes = *shapes;
+    profile.page = out;
+    return wpk_run_model_with(path, &profile.options, use, &profile, diag);
 }
 
 enum wpk_exit wpk_command_profile(struct wpk_invocation *call)
@@ -252,8 +267,5 @@ enum wpk_exit wpk_command_profile(struct wpk_invocation *call)
     profile.options.draw = true;
     wpk_err err =
         wpk_run_model_with(call->args.operands[0], &profile.options, use, &profile, &call->diag);
-    free(profile.times);
-    free(profile.total);
-    free(profile.sum);
     return wpk_command_end(call, err);
 }

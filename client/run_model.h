@@ -69,6 +69,15 @@ void wpk_print_weights(const struct wpk_graph *graph, FILE *out);
 wpk_err wpk_check_model(const struct wpk_command_context *context, const char *path,
                         const struct wpk_check_model *options, struct wpk_diag *diag);
 
+/* Append the drawing of a plan, or a report with it, and with times if the plan runs here.
+ *   errors  those of reading the plan; WPK_EINVAL  it has no such shapes */
+wpk_err wpk_plan_show(const char *path, const struct wpk_option_list *shapes, bool is_page,
+                      struct wpk_buf *out, struct wpk_diag *diag);
+/* Append a table of where the time of a plan's run goes, as wpkctl profile prints it.
+ *   errors  those of wpk_run_model_with; nothing is appended then */
+wpk_err wpk_profile_page(const char *path, const struct wpk_option_list *shapes,
+                         struct wpk_buf *out, struct wpk_diag *diag);
+
 /* Lists the faults of an operator that verification would not see. wpk-runner finds them, because
  * it also verifies. */
 

@@ -66,8 +66,10 @@ double wpk_real_exp(double x);
 double wpk_real_log(double x);
 double wpk_real_tanh(double x);
 
-/* Compare two doubles in ascending order, for qsort. */
+/* Compare two doubles, or two uint64_t, in ascending order, for qsort: also structs, by their first
+ * member. */
 int wpk_real_compare(const void *a, const void *b);
+int wpk_u64_compare(const void *a, const void *b);
 
 /* UTF-8: checking and cutting text from outside. */
 

@@ -14,9 +14,6 @@ const char wpk_page_policy[] =
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action "
     "'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
     "trusted-types 'none'";
-const char wpk_page_report_policy[] =
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'; sandbox";
 
 static const struct {
     const char *link;

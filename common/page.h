@@ -12,7 +12,9 @@
 
 /* Content-Security-Policy of a page, and of a report. */
 extern const char wpk_page_policy[];
-extern const char wpk_page_report_policy[];
+#define WPK_PAGE_REPORT_POLICY                                                                     \
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "         \
+    "frame-ancestors 'none'; sandbox"
 /* The text of page.css. */
 extern const unsigned char wpk_page_style[];
 extern const size_t wpk_page_style_size;

@@ -52,3 +52,9 @@ int wpk_real_compare(const void *a, const void *b)
     double y = *(const double *)b;
     return (x > y) - (x < y);
 }
+
+int wpk_u64_compare(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/worth.h"
 
+#include "common/format.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,18 +59,6 @@ void wpk_worth_add(struct wpk_worth *worth, const char *candidate, double time, 
     worth->squares += is_counted ? logarithm * logarithm : 0;
 }
 
-static int compare_times(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-static int compare_values(const void *a, const void *b)
-{
-    const struct wpk_worth_value *x = a, *y = b;
-    return (x->best > y->best) - (x->best < y->best);
-}
-
 static int compare_genes(const void *a, const void *b)
 {
     const struct wpk_worth_gene *x = a, *y = b;
@@ -100,9 +90,10 @@ void wpk_worth_finish(struct wpk_worth *worth)
         struct wpk_worth_gene *gene = &worth->genes[i];
         gene->share = share_of(worth, gene);
         for (int k = 0; k < gene->value_count; k++) {
-            qsort(gene->values[k].times, gene->values[k].count, sizeof(double), compare_times);
+            qsort(gene->values[k].times, gene->values[k].count, sizeof(double), wpk_real_compare);
         }
-        qsort(gene->values, (size_t)gene->value_count, sizeof gene->values[0], compare_values);
+        qsort(gene->values, (size_t)gene->value_count, sizeof gene->values[0], wpk_real_compare);
+        worth->best = fmin(i == 0 ? HUGE_VAL : worth->best, gene->values[0].best);
     }
     qsort(worth->genes, (size_t)worth->gene_count, sizeof worth->genes[0], compare_genes);
 }

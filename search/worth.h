@@ -10,11 +10,11 @@
 #define WPK_WORTH_VALUES_MAX 64 /* of a gene; times of further ones are left out */
 
 struct wpk_worth_value {
+    double best; /* the shortest time of all; first, to sort by it */
     char text[256];
     double *times; /* owned; [count] of trials that are counted; ascending in the end */
     uint32_t count;
-    double best; /* the shortest time of all */
-    double sum;  /* of the logarithms of `times` */
+    double sum; /* of the logarithms of `times` */
 };
 
 struct wpk_worth_gene {
@@ -28,6 +28,7 @@ struct wpk_worth_gene {
 struct wpk_worth {
     uint32_t count;      /* trials that are counted */
     double sum, squares; /* of the logarithms of their times */
+    double best;         /* the shortest time of all, once finished */
     int gene_count;
     struct wpk_worth_gene genes[WPK_WORTH_GENES_MAX]; /* [gene_count], by their shares */
 };

@@ -323,17 +323,10 @@ bool wpk_measure_beats(const struct wpk_record *record, uint64_t incumbent_ns,
     return incumbent_ns == 0 || record->timing.median_ns < incumbent_ns;
 }
 
-static int compare_ns(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a;
-    uint64_t y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Of an even number, the mean of the middle two. */
 static uint64_t median_of(uint64_t *values, int count)
 {
-    qsort(values, (size_t)count, sizeof(*values), compare_ns);
+    qsort(values, (size_t)count, sizeof(*values), wpk_u64_compare);
     uint64_t low = values[(count - 1) / 2];
     uint64_t high = values[count / 2];
     return low + (high - low) / 2;

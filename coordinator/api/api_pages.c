@@ -198,11 +198,6 @@ void wpk_api_page_jobs(struct wpk_call *call)
 
 /* ---- one job */
 
-struct curve_reader {
-    struct wpk_page_curve *curve;
-    struct wpk_arena *arena;
-};
-
 static const char *copy_text(struct wpk_arena *arena, const char *text, size_t size)
 {
     const char *copy = wpk_arena_copy_bytes(arena, text, size);
@@ -211,48 +206,45 @@ static const char *copy_text(struct wpk_arena *arena, const char *text, size_t s
 
 static void take_point(void *user, const struct wpk_curve_point *point)
 {
-    struct curve_reader *reader = user;
-    struct wpk_page_curve *curve = reader->curve;
+    struct wpk_page_curve *curve = user;
     if (point->best_ns > 0 && curve->point_count < WPK_CURVE_BUCKETS_MAX) {
         struct wpk_curve_point *copy = &curve->points[curve->point_count++];
         *copy = *point;
-        copy->candidate = copy_text(reader->arena, point->candidate, strlen(point->candidate));
+        copy->candidate = copy_text(&curve->arena, point->candidate, strlen(point->candidate));
         wpk_worth_add(&curve->worth, point->candidate, (double)point->best_ns, false);
     }
 }
 
 static void take_time(void *user, const char *candidate, uint64_t median_ns)
 {
-    struct curve_reader *reader = user;
-    wpk_worth_add(&reader->curve->worth, candidate, (double)median_ns, true);
+    struct wpk_page_curve *curve = user;
+    wpk_worth_add(&curve->worth, candidate, (double)median_ns, true);
 }
 
 static void take_outcome(void *user, const struct wpk_curve_outcome *outcome)
 {
-    struct curve_reader *reader = user;
-    struct wpk_page_curve *curve = reader->curve;
+    struct wpk_page_curve *curve = user;
     if (curve->outcome_count < WPK_PAGE_OUTCOMES_MAX) {
         size_t size = strcspn(outcome->log, "\n");
         size = size < LOG_LINE_MAX ? size : LOG_LINE_MAX;
         curve->outcomes[curve->outcome_count++] = (struct wpk_curve_outcome){
-            copy_text(reader->arena, outcome->outcome, strlen(outcome->outcome)), outcome->count,
-            copy_text(reader->arena, outcome->log, size)};
+            copy_text(&curve->arena, outcome->outcome, strlen(outcome->outcome)), outcome->count,
+            copy_text(&curve->arena, outcome->log, size)};
     }
 }
 
-static void read_curve(const struct wpk_call *call, const char *id, int op, struct wpk_arena *arena,
+static void read_curve(const struct wpk_call *call, const char *id, int op,
                        struct wpk_page_curve *out)
 {
-    struct curve_reader reader = {out, arena};
+    struct wpk_store *store = call->api->store;
     struct wpk_buf document = {0};
     uint64_t number = 0;
-    bool stored = wpk_history_job_document(call->api->store, id, &document, &number);
-    uint64_t search = stored ? wpk_history_search_of(call->api->store, number, (uint32_t)op) : 0;
+    bool stored = wpk_history_job_document(store, id, &document, &number);
+    uint64_t search = stored ? wpk_history_search_of(store, number, (uint32_t)op) : 0;
     if (search != 0) {
-        wpk_history_read_curve(call->api->store, search, take_point, &reader);
-        wpk_history_read_outcomes(call->api->store, search, take_outcome, &reader);
-        out->ask_count =
-            wpk_history_sample_times(call->api->store, search, WORTH_ASKS_MAX, take_time, &reader);
+        wpk_history_read_curve(store, search, take_point, out);
+        wpk_history_read_outcomes(store, search, take_outcome, out);
+        out->ask_count = wpk_history_sample_times(store, search, WORTH_ASKS_MAX, take_time, out);
         wpk_worth_finish(&out->worth);
     }
     wpk_buf_fini(&document);
@@ -295,7 +287,7 @@ static void show_job(struct wpk_call *call, bool is_report)
                  check(call, wpk_api_decode_list(&answer.body, &arena, &trials, NULL));
             read_token(&answer.body, next, sizeof next);
         }
-        read_curve(call, id, op, &arena, curve);
+        read_curve(call, id, op, curve);
     }
     if (ok) {
         const struct wpk_page_job_view view = {
@@ -314,6 +306,7 @@ static void show_job(struct wpk_call *call, bool is_report)
     wpk_api_answer_fini(&answer);
     wpk_arena_fini(&arena);
     wpk_worth_fini(&curve->worth);
+    wpk_arena_fini(&curve->arena);
     free(curve);
 }
 
@@ -329,7 +322,7 @@ void wpk_api_page_report(struct wpk_call *call)
     if (!is_cached(call)) {
         show_job(call, true);
         if (call->answer->status == 200) {
-            call->answer->policy = wpk_page_report_policy;
+            call->answer->policy = WPK_PAGE_REPORT_POLICY;
         }
     }
 }

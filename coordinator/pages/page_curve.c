@@ -4,9 +4,9 @@
 #include "coordinator/pages/pages.h"
 
 #include "common/chart.h"
+#include "common/format.h"
 #include "common/markup.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,12 +15,6 @@
 #define VALUES_SHOWN 8
 
 /* ---- the chart */
-
-static int compare_x(const void *a, const void *b)
-{
-    const struct wpk_chart_point *x = a, *y = b;
-    return (x->x > y->x) - (x->x < y->x);
-}
 
 static void put_chart(struct wpk_buf *out, const struct wpk_page_job_view *view)
 {
@@ -43,7 +37,7 @@ static void put_chart(struct wpk_buf *out, const struct wpk_page_job_view *view)
             x, (double)point->best_ns / 1e3, wpk_chart_series(&chart, name, size), NULL};
         chart.x_most = x > chart.x_most ? x : chart.x_most;
     }
-    qsort(points, (size_t)chart.count, sizeof points[0], compare_x);
+    qsort(points, (size_t)chart.count, sizeof points[0], wpk_real_compare);
     for (int i = 0; i < curve->outcome_count && i < WPK_CHART_NOTES_MAX; i++) {
         snprintf(chart.notes[chart.note_count++], sizeof chart.notes[0], "%llu %s",
                  (unsigned long long)curve->outcomes[i].count, curve->outcomes[i].outcome);
@@ -156,13 +150,9 @@ static void put_gene(struct wpk_buf *out, const struct wpk_worth_gene *gene, dou
 void wpk_page_worth(struct wpk_buf *out, const struct wpk_page_curve *curve)
 {
     const struct wpk_worth *worth = &curve->worth;
-    double best = worth->gene_count > 0 ? worth->genes[0].values[0].best : 0;
     int shown = 0;
     if (worth->count < 2) {
         return;
-    }
-    for (int i = 0; i < worth->gene_count; i++) {
-        best = fmin(best, worth->genes[i].values[0].best);
     }
     wpk_markup_raw(out, "<h2>Genes</h2>\n");
     wpk_page_begin_table(out, "genes",
@@ -171,7 +161,7 @@ void wpk_page_worth(struct wpk_buf *out, const struct wpk_page_curve *curve)
                          "Gene|#Explains|Value|#Trials|#Best|#Median");
     for (int i = 0; i < worth->gene_count && shown < GENES_SHOWN; i++) {
         if (worth->genes[i].value_count > 1) { /* else there is nothing to compare */
-            put_gene(out, &worth->genes[i], best);
+            put_gene(out, &worth->genes[i], worth->best);
             shown++;
         }
     }

@@ -23,8 +23,9 @@ double wpk_page_speedup(const struct wpk_api_job *job);
 
 #define WPK_PAGE_OUTCOMES_MAX 16
 
-/* The sums of an operator's search, with copies of their texts. */
+/* The sums of an operator's search. */
 struct wpk_page_curve {
+    struct wpk_arena arena;                               /* has the texts */
     struct wpk_curve_point points[WPK_CURVE_BUCKETS_MAX]; /* [point_count], with a time */
     int point_count;
     struct wpk_curve_outcome outcomes[WPK_PAGE_OUTCOMES_MAX]; /* [outcome_count]; a log's first

@@ -2,6 +2,7 @@
 #include "runtime/onnxruntime/plan.h"
 
 #include "common/clock.h"
+#include "common/format.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -131,12 +132,6 @@ static bool agrees(const struct wpk_argument *argument, const void *ours,
     return difference <= DIFFERENCE_MAX * largest;
 }
 
-static int compare_times(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 bool wpk_plan_try(const struct wpk_plan_group *group, struct wpk_ort_plan *plan,
                   const struct wpk_ort_tensor *given, struct wpk_plan_trial *trial)
 {
@@ -184,8 +179,8 @@ bool wpk_plan_try(const struct wpk_plan_group *group, struct wpk_ort_plan *plan,
         trial->agrees =
             trial->agrees && agrees(wpk_model_output(plan->model, 0, i), outputs[i], &end);
     }
-    qsort(times[0], (size_t)turns, sizeof(double), compare_times);
-    qsort(times[1], (size_t)turns, sizeof(double), compare_times);
+    qsort(times[0], (size_t)turns, sizeof(double), wpk_real_compare);
+    qsort(times[1], (size_t)turns, sizeof(double), wpk_real_compare);
     trial->plan_ns = times[0][turns / 2];
     trial->twin_ns = times[1][turns / 2];
     trial->is_faster = trial->plan_ns < FASTER * trial->twin_ns;

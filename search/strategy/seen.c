@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/strategy/seen.h"
+#include "common/format.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -147,12 +148,6 @@ wpk_err wpk_seen_draw(struct wpk_seen *seen, const struct wpk_space *space, stru
 
 /* ---- snapshots: walking, walked, the cursor where there is one, count, all keys in one word */
 
-static int compare_keys(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 wpk_err wpk_seen_save(const struct wpk_seen *seen, struct wpk_buf *out)
 {
     wpk_snapshot_put_number(out, seen->walking);
@@ -172,7 +167,7 @@ wpk_err wpk_seen_save(const struct wpk_seen *seen, struct wpk_buf *out)
         }
     }
     WPK_ASSERT(count == seen->count);
-    qsort(keys, count, sizeof *keys, compare_keys);
+    qsort(keys, count, sizeof *keys, wpk_u64_compare);
     wpk_buf_append_byte(out, ' ');
     for (size_t i = 0; i < count; i++) {
         for (int shift = KEY_BITS - 6; shift >= 0; shift -= 6) {

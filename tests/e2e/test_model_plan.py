@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import html
+import http.client
 import json
 import os
 import re
@@ -338,10 +339,42 @@ def test_show(box):
     check("x" in texts and "y" in texts, "the ends", texts)
     check(any(" + " in text for text in texts), "a step of several nodes", texts)
     check("its output is its input's memory" in texts, "what is no step", texts)
+    page = os.path.join(folder, "plan.html")
+    status, out, err = box.run("wpkctl", "report", plan, "-o", page)
+    check(status == 0, "a report", out, err)
+    with open(page, encoding="utf-8") as file:
+        text = file.read()
+    check("default-src 'none'" in text and not re.search(r"\b(src|href)=|<script", text), "it needs nothing else")
+    steps = re.findall(r'<tr><td class="n">(\d+)</td><td class="n">[0-9.]+</td>', text)
+    check(steps == [str(n) for n in range(len(steps))] and len(steps) == len(told_steps(box, plan)), "times", steps)
+    check("its output is its input&#39;s memory" in text and "medians of" in text, "what is no step", text[-3000:])
+    check("absent" in refused(box, "report", "absent", "-o", page), "no plan")
+    dashboard = box.start("wpkctl", "dashboard", "--plan", plan, "--data", box.path("history"))
+    url = wait_for("its URL", lambda: re.search(r"http://127.0.0.1:(\d+)(/ui/\?ticket=\w+)",
+                                                dashboard.text(dashboard.out)), 60)
+    shown = http.client.HTTPConnection("127.0.0.1", int(url.group(1)))
+    shown.request("GET", url.group(2))
+    answer = shown.getresponse()
+    cookie = {"Cookie": answer.getheader("set-cookie").split(";")[0]}
+    shown.close()
+    shown.request("GET", "/ui/plan", headers=cookie)
+    answer = shown.getresponse()
+    check(answer.status == 200 and "sandbox" in answer.getheader("content-security-policy") and
+          b"medians of" in answer.read(), "a plan among the pages", answer.status)
+    check("/ui/plan" in dashboard.text(dashboard.err), "where it is")
+    shown.close()
+    dashboard.popen.terminate()
+    check(dashboard.wait(30)[0] == 0, "it ends when told to")
+    status, out, err = box.run("wpkctl", "report", drawing, "-o", page)
+    check(status == 1 and "plan.svg: " in err, "not a plan", status, err)
     check("-o says" in refused(box, "show", plan), "no file")
     check("absent.wpk" in refused(box, "show", "absent.wpk", "-o", drawing), "no plan")
     status, out, err = box.run("wpkctl", "show", older(plan), "-o", drawing)
     check(status == 1 and "a plan of version 1" in err, "an older plan", status, err)
+
+
+def told_steps(box, plan):
+    return json.loads(box.run("wpkctl", "profile", plan, "--json")[1])["steps"]
 
 
 def older(plan):

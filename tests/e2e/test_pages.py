@@ -170,6 +170,8 @@ def test_the_dashboard(box):
     check(status == 304 and not text, "ETags pass")
     status, _, headers = ask("/v1/jobs", **cookie)
     check(status == 303, "pages only", status, headers)
+    check(ask("/ui/plan", **cookie)[0] == 404, "no plan")
+    box.ctl("dashboard", "--plan", box.write("no.wpk", "WPKPLAN?"), "--server", service.url, want=1)
     dashboard.popen.terminate()
     check(dashboard.wait(30)[0] == 0, "it ends when told to")
     service.stop()
