@@ -348,6 +348,12 @@ def test_show(box):
     steps = re.findall(r'<tr><td class="n">(\d+)</td><td class="n">[0-9.]+</td>', text)
     check(steps == [str(n) for n in range(len(steps))] and len(steps) == len(told_steps(box, plan)), "times", steps)
     check("its output is its input&#39;s memory" in text and "medians of" in text, "what is no step", text[-3000:])
+    hostile = os.path.join(folder, "hostile.html")
+    status, out, err = box.run("wpkctl", "report", rewritten(plan, name_hostile), "-o", hostile)
+    with open(hostile, encoding="utf-8") as file:
+        text = file.read()
+    check(status == 0 and "&lt;script&gt;alert(1)" in text and "<script" not in text and "\u202e" not in text,
+          "hostile names are text", status, err, text[-3000:])
     check("absent" in refused(box, "report", "absent", "-o", page), "no plan")
     dashboard = box.start("wpkctl", "dashboard", "--plan", plan, "--data", box.path("history"))
     url = wait_for("its URL", lambda: re.search(r"http://127.0.0.1:(\d+)(/ui/\?ticket=\w+)",
@@ -371,6 +377,13 @@ def test_show(box):
     check("absent.wpk" in refused(box, "show", "absent.wpk", "-o", drawing), "no plan")
     status, out, err = box.run("wpkctl", "show", older(plan), "-o", drawing)
     check(status == 1 and "a plan of version 1" in err, "an older plan", status, err)
+
+
+def name_hostile(shape):
+    for step in shape["steps"]:
+        step["node"] = "<script>alert(1)</script>\u202e"
+    for note in shape["notes"]:
+        note["node"] = note["why"] = "</text></svg><script>alert(2)</script>"
 
 
 def told_steps(box, plan):

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages of a wpkd: policy, ETags, cookies, relative URLs, hostile names, the report, the dashboard's port."""
+import contextlib
 import http.client
+import json
+import os
 import re
+import sqlite3
 
+from browser import Browser, check_looks
 from lib import Service, UnixConnection, check, main, need, small_job, wait_for
 from port import Port, free_port
 
@@ -90,6 +95,44 @@ def test_pages_of_a_job(box):
     box.ctl("report", job, "--server", service.url, want=2)
     box.ctl("report", "j0000000000000000", "-o", report, "--server", service.url, want=4)
     service.stop()
+
+
+def put_gone_job(data, name):
+    """As prune leaves one."""
+    gone = {"id": "j00000000000000ff", "name": name, "owner": name, "state": "done", "finished": "2026-01-01T00:00:00Z",
+            "pruned": "2026-02-01T00:00:00Z", "op_count": 17, "ops": [{"name": name, "best_ns": 1500}] * 16}
+    with contextlib.closing(sqlite3.connect(os.path.join(data, "history.db"))) as store, store:
+        store.execute("INSERT INTO gone_job (id, document) VALUES (?, ?)", (gone["id"], json.dumps(gone)))
+    return gone["id"]
+
+
+def test_pages_in_a_browser(box):
+    """In light, dark and on a phone: no breach of the policy, nothing that axe-core finds, no hostile name that runs."""
+    need("wpkd", "wpk-worker", "wpk-runner")
+    with Browser() as browser:
+        Service(box).stop()
+        gone = put_gone_job(box.data, HOSTILE)
+        service = Service(box)
+        service.add_worker()
+        job = done_job(box, service)
+        status, text, _ = visit(service, "/ui/job?id=" + gone)
+        check(status == 410 and "&lt;script&gt;alert(1)" in text and "\u202e" not in text and "1.500 µs" in text,
+              "a job that was pruned", status, text)
+        dashboard = box.start("wpkctl", "dashboard", "--server", service.url)
+        url = wait_for("its URL", lambda: re.search(r"(http://127.0.0.1:\d+)(/ui/\?ticket=\w+)",
+                                                    dashboard.text(dashboard.out)), 30)
+        browser.open(url.group(1) + url.group(2))
+        for path in PAGES + ("/ui/job?id=" + job, "/ui/compare?a=%s&b=%s" % (job, job),
+                             "/ui/trials?id=%s&op=small&a=0&b=3" % job):
+            check_looks(browser, url.group(1) + path, path)
+        box.ctl("report", job, "-o", box.path("report.html"), "--server", service.url)
+        check_looks(browser, "file://" + box.path("report.html"), "a report")
+        for path in ("/ui/job?id=" + gone, "/ui/job?id=j0000000000000000"):
+            browser.open(url.group(1) + path)
+            check(not browser.faults(), path, browser.faults())
+        dashboard.popen.terminate()
+        dashboard.wait(30)
+        service.stop()
 
 
 def test_a_page_that_has_not_changed_is_not_sent_again(box):
