@@ -3,6 +3,8 @@
 """Measures the cost of wpkd's pages with a large history: CPU time of all threads, size and time of each page.
 
     pages.py [TRIALS]     default 1000000, in one search; jobs and kernels by the hundred
+    pages.py --paint      first paint of each page in Chromium, of the same history
+    pages.py --viewers    100 viewers of a page beside 3,000 results a second; else as bench-open-loop
 
 The history is made up in SQL. Each page is asked for ROUNDS times, further apart than pages are kept, so that each is
 rendered; then again at once, so that none is.
@@ -10,14 +12,18 @@ rendered; then again at once, so that none is.
 import glob
 import json
 import os
+import re
 import sqlite3
+import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/e2e"))
-from lib import Box, Service, UnixConnection  # noqa: E402
+from lib import Box, Service, UnixConnection, wait_for  # noqa: E402
 
 ROUNDS = 8
+PAGES = ("/ui/", "/ui/job?id=j0000000000000001", "/ui/kernels", "/ui/fleet")
 JOBS = 100
 CANDIDATE = ("cpu-6 algorithm=winograd(6) layout=halo-last1 Y_acc_v.vec=c Y_acc_v.lanes=16 Y_acc_v.tile.ty=1 Y_acc_v."
              "tile.tx=1 Y_acc_v.tile.c=16 Y.block.y=1 Y.block.x=all Y.outer=y,x,k Y.tile.x=")
@@ -106,20 +112,91 @@ def measure(service, path):
           (path, rendered, 1e3 * wall / ROUNDS, size / 1e3, kept))
 
 
+def paint(box, service):
+    """First contentful paint, the median of ROUNDS, by a browser that has the style."""
+    from browser import Browser  # pylint: disable=import-outside-toplevel
+    dashboard = box.start("wpkctl", "dashboard", "--server", service.url)
+    url = wait_for("its URL", lambda: re.search(r"(http://127.0.0.1:\d+)(/ui/\?ticket=\w+)",
+                                                dashboard.text(dashboard.out)), 30)
+    with Browser() as browser:
+        browser.open(url.group(1) + url.group(2))
+        for path in PAGES:
+            times = []
+            for _ in range(ROUNDS):
+                browser.open(url.group(1) + path)
+                times.append(browser.first_paint_ms())
+            print("%-34s %8.0f ms to the first paint, %.0f to %.0f" % (path, sorted(times)[ROUNDS // 2], min(times),
+                                                                       max(times)))
+    dashboard.popen.terminate()
+    dashboard.wait(30)
+
+
+def first_job(socket):
+    try:
+        connection = UnixConnection(socket)
+        connection.request("GET", "/v1/jobs")
+        jobs = json.loads(connection.getresponse().read())["jobs"]
+        connection.close()
+        return jobs and jobs[0]["id"]
+    except OSError:
+        return None
+
+
+def look_at(socket, path, over):
+    """A viewer: as script.js, every 2 s by the ETag of the last answer."""
+    etag = ""
+    while not over.wait(2):
+        try:
+            connection = UnixConnection(socket)
+            connection.request("GET", path, headers={"If-None-Match": etag})
+            answer = connection.getresponse()
+            answer.read()
+            etag = answer.getheader("etag") or etag
+            connection.close()
+        except OSError:  # the benchmark has ended
+            return
+
+
+def viewers(box):
+    """bench-open-loop alone, then with 100 viewers: what it prints has the p99, and wpkd's CPU."""
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../build/bench/bench-open-loop")
+    for count in (0, 100):
+        data = box.path("w%d" % count)
+        bench = subprocess.Popen([program, data], stdout=subprocess.PIPE, text=True)
+        path_of_socket = os.path.join(data, "http.sock")
+        job = wait_for("a job", lambda path=path_of_socket: first_job(path), 60)
+        over = threading.Event()
+        threads = [threading.Thread(target=look_at, args=(path_of_socket, "/ui/job?id=" + job, over))
+                   for _ in range(count)]
+        for thread in threads:
+            thread.start()
+            time.sleep(0.02)
+        print("%d viewers: %s" % (count, bench.communicate()[0].strip()), flush=True)
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
 def main():
-    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 1000000
+    trials = int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 1000000
     box = Box()
     try:
+        if "--viewers" in sys.argv:
+            viewers(box)
+            return
         service = Service(box)
         service.stop()
         begin = time.monotonic()
         fill(os.path.join(box.data, "history.db"), trials)
         print("%d trials, %d jobs, filled in %.0f s" % (trials, JOBS, time.monotonic() - begin), flush=True)
         service = Service(box)
-        for path in ("/ui/", "/ui/job?id=j0000000000000001", "/ui/job?id=j0000000000000001&axis=seconds",
-                     "/ui/job?id=j0000000000000001&page_token=0.%d" % (trials // 2),
-                     "/ui/report?id=j0000000000000001", "/ui/kernels", "/ui/fleet"):
-            measure(service, path)
+        if "--paint" in sys.argv:
+            paint(box, service)
+        else:
+            for path in (*PAGES, "/ui/job?id=j0000000000000001&axis=seconds",
+                         "/ui/job?id=j0000000000000001&page_token=0.%d" % (trials // 2),
+                         "/ui/report?id=j0000000000000001"):
+                measure(service, path)
         service.stop()
     finally:
         box.close()
