@@ -375,7 +375,7 @@ static const char usage[] = "usage: bench-fleet --data DIR [options]\n"
                             "  --kernels N     kernels in it (10000)\n"
                             "  --workers N     (10000)\n"
                             "  --batch N       results in a message, 1 to 16 (4)\n"
-                            "  --jobs N        live jobs, each a search of its own (20)\n"
+                            "  --jobs N        live jobs, each a search of its own (100)\n"
                             "  --think-ms N    a worker has what it was given so long (1000)\n"
                             "  --seconds N     to measure; a quarter more to warm up (20)\n"
                             "  --artifacts N   measure again with uploads of N bytes (0: do not)\n"
@@ -390,7 +390,7 @@ static const struct options defaults = {
     .kernels = 10000,
     .workers = 10000,
     .batch = 4,
-    .jobs = 20,
+    .jobs = 100,
     .think_ms = 1000,
     .uploads_per_s = 50,
     .seconds = 20,
