@@ -16,8 +16,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from lib import BIN, ROOT, Skip, check, main  # noqa: E402
 
 BUILD = os.path.dirname(os.path.abspath(BIN))
-UNITS = ("wpkd.service", "wpkd.socket", "wpk-worker@.service", "wpk-worker-gpu@.service")
-EXPOSURE_MAX = {"wpkd.service": 20, "wpk-worker@.service": 25, "wpk-worker-gpu@.service": 30}  # of 100; "OK" ends at 40
+WORKERS = ("wpk-worker", "wpk-worker-gpu", "wpk-builder-cuda")
+UNITS = ("wpkd.service", "wpkd.socket", *(name + "@.service" for name in WORKERS))
+EXPOSURE_MAX = {"wpkd.service": 20, "wpk-worker@.service": 25, "wpk-worker-gpu@.service": 30,  # of 100; "OK" ends at 40
+                "wpk-builder-cuda@.service": 25}
 
 
 def read(*path):
@@ -64,9 +66,9 @@ def units(box):
             text = re.sub(r"^(ExecStart=).*/(wpkd|wpk-worker) ", r"\g<1>%s/\2 " % os.path.abspath(BIN),
                           file.read(), flags=re.M)
         box.write(name, text)
-    for worker in ("wpk-worker", "wpk-worker-gpu"):
+    for worker in WORKERS:
         shutil.copy(box.path(worker + "@.service"), box.path(worker + "@cpu.service"))
-    return [box.path(n) for n in ("wpkd.service", "wpkd.socket", "wpk-worker@cpu.service", "wpk-worker-gpu@cpu.service")]
+    return [box.path(n.replace("@", "@cpu")) for n in UNITS]
 
 
 def test_units_are_valid(box):
@@ -87,14 +89,16 @@ def test_units_are_protected(box):
 
 
 def test_units_of_workers_name_their_device(box):
-    """A GPU's worker has the option for it, and the devices' files."""
+    """A GPU's worker has the option for it, and the devices' files; a builder for GPUs has none."""
     units(box)
-    for name, instance, device in (("wpk-worker@.service", "cpu", "--cpu"), ("wpk-worker-gpu@.service", "0", "--gpu 0")):
+    for name, instance, device, called in (("wpk-worker@.service", "cpu", "--cpu", "cpu"),
+                                           ("wpk-worker-gpu@.service", "0", "--gpu 0", "gpu0"),
+                                           ("wpk-builder-cuda@.service", "sm_90", "--build-only --arch sm_90", "build-sm_90")):
         with open(box.path(name), encoding="utf-8") as file:
             text = file.read()
         command = re.search(r"^ExecStart=(.*)", text, re.M).group(1).replace("%i", instance)
-        check(" %s --name %%H/%s " % (device, device.strip("-").replace(" ", "")) in command, "the device", command)
-        check("\nPrivateDevices=%s\nProtectClock=%s\n" % (2 * ("yes" if instance == "cpu" else "no",)) in text, "its files", text)
+        check(" %s --name %%H/%s " % (device, called) in command, "the device", command)
+        check("\nPrivateDevices=%s\nProtectClock=%s\n" % (2 * ("no" if called == "gpu0" else "yes",)) in text, "its files", text)
 
 
 def test_units_say_what_the_code_keeps(box):
