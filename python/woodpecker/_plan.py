@@ -41,13 +41,14 @@ class _Model:
             return self._idle[index].pop()
         except (KeyError, IndexError):
             pass
+        self._idle.setdefault(index, [])
         context = ctypes.c_void_p()
         options = ContextOptions(self._wanted, None)
         check(library().wpk_model_context_new(self._model, index, ctypes.byref(options), ctypes.byref(context)))
         return context, *map(Slots, self.sets[index])
 
     def put(self, index, context):
-        self._idle.setdefault(index, []).append(context)
+        self._idle[index].append(context)
 
 
 class Plan:
@@ -204,15 +205,16 @@ class Plan:
         index = 0 if len(model.sets) == 1 else self._choose(model, inputs)
         of_inputs, of_outputs = model.sets[index]
         arrays = by_name(of_inputs, inputs, copy=copy)
-        results = [tensor.take(out[tensor.name], "output") if out and tensor.name in out else tensor.empty()
-                   for tensor in of_outputs]
+        results = [tensor.empty() for tensor in of_outputs] if not out else \
+            [tensor.take(out[tensor.name], "output") if tensor.name in out else tensor.empty() for tensor in of_outputs]
         taken = model.take(index)
         context, data_in, data_out = taken
         code = model.run(context, data_in.point(arrays), len(arrays), data_out.point(results), len(results))
-        reason = library().wpk_model_context_failure(context).decode(errors="replace") if code else ""
-        model.put(index, taken)
         if code:
+            reason = library().wpk_model_context_failure(context).decode(errors="replace")
+            model.put(index, taken)
             check(code, text=reason)
+        model.put(index, taken)
         if out:
             results = [out.get(tensor.name, array) for tensor, array in zip(of_outputs, results)]
         return {tensor.name: array for tensor, array in zip(of_outputs, results)}
