@@ -17,6 +17,9 @@
 
 #define RECHECK_MS 1000
 
+#define MISSES_NS (10 * WPK_NS_PER_S) /* after a write of many misses, until the next one */
+#define MISSES_FEW 16
+
 /* True if the worker may join: it is local, where the socket's file decides who may connect, or its
  * token is good. If not, `diag` says why. */
 static bool may_join(const struct wpk_executor *p, const struct wpk_net_address *address,
@@ -107,11 +110,13 @@ static void on_misses(struct wpk_store_write *write, wpk_err err, const struct w
 static void write_misses(struct wpk_executor *p)
 {
     uint32_t count;
-    bool waits = p->writes_misses || wpk_executor_is_full(p);
+    uint64_t now_ns = wpk_executor_now_ns(p);
+    bool waits = p->writes_misses || wpk_executor_is_full(p) || now_ns < p->misses_ns;
     struct wpk_miss *misses =
         waits ? NULL : wpk_misses_take(wpk_index_misses(p->options.index), &count);
     if (misses != NULL) {
         p->writes_misses = true;
+        p->misses_ns = count < MISSES_FEW ? 0 : now_ns + MISSES_NS;
         struct misses_write *write =
             wpk_executor_new_write(p, sizeof *write, perform_misses, on_misses);
         write->misses = misses;

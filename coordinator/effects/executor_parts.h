@@ -61,6 +61,7 @@ struct wpk_executor {
     bool builds_held;       /* the quota is reached, and no artifact can go */
     bool pruning;           /* a write that prunes artifacts is under way */
     bool writes_misses;     /* likewise, of lookups that no kernel answered */
+    uint64_t misses_ns;     /* when to write these next */
     uint64_t prune_ns;      /* when to prune next */
     struct wpk_opening *openings; /* owned list: searches whose artifacts are to be checked, */
     struct wpk_opening *openings_last;
