@@ -15,7 +15,7 @@
 
 #define PROGRAMS 200
 
-static void derive(struct wpk_space *space)
+static void derive_shape(const char *text, struct wpk_space *space)
 {
     struct wpk_program program = {0};
     const struct wpk_space_options options = {
@@ -24,13 +24,17 @@ static void derive(struct wpk_space *space)
         .device = {
             .kind = "cpu",
             .cpu = {.flags = WPK_CPU_SET_AVX512, .vector_bytes = 64, .vector_registers = 32}}};
-    assert_int_equal(wpk_program_parse("input X f32[1,12,14,14]\nconstant W f32[20,12,3,3]\n"
-                                       "output Y f32[1,20,14,14]\nY[n,k,y,x] = "
-                                       "sum(c:12,r:3,s:3) X[n,c,y+r-1,x+s-1] * W[k,c,r,s]\n",
-                                       &program, NULL),
-                     WPK_OK);
+    assert_int_equal(wpk_program_parse(text, &program, NULL), WPK_OK);
     assert_int_equal(wpk_space_derive(&program, &options, space, NULL), WPK_OK);
     wpk_program_fini(&program);
+}
+
+static void derive(struct wpk_space *space)
+{
+    derive_shape("input X f32[1,12,14,14]\nconstant W f32[20,12,3,3]\n"
+                 "output Y f32[1,20,14,14]\nY[n,k,y,x] = "
+                 "sum(c:12,r:3,s:3) X[n,c,y+r-1,x+s-1] * W[k,c,r,s]\n",
+                 space);
 }
 
 static void test_pins(void **state)
@@ -101,20 +105,6 @@ static void test_rare_candidates_are_found(void **state)
         wpk_space_fini(&space);
         wpk_program_fini(&program);
     }
-}
-
-static void derive_shape(const char *text, struct wpk_space *space)
-{
-    struct wpk_program program = {0};
-    const struct wpk_space_options options = {
-        .layouts = "any",
-        .threads = 1,
-        .device = {
-            .kind = "cpu",
-            .cpu = {.flags = WPK_CPU_SET_AVX512, .vector_bytes = 64, .vector_registers = 32}}};
-    assert_int_equal(wpk_program_parse(text, &program, NULL), WPK_OK);
-    assert_int_equal(wpk_space_derive(&program, &options, space, NULL), WPK_OK);
-    wpk_program_fini(&program);
 }
 
 /* How the candidate's copy of the constant lies; dim_count 0: there is none. */
