@@ -205,9 +205,8 @@ static wpk_err open_port(struct dashboard *d, struct wpk_diag *diag)
 
 static volatile sig_atomic_t is_over;
 
-static void end(int signal_number)
+static void end(int signal_number WPK_UNUSED)
 {
-    (void)signal_number;
     is_over = 1;
 }
 

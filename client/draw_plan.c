@@ -260,7 +260,7 @@ static void put_page(const struct drawing *d, const char *path,
                         "tabindex=\"0\" role=\"region\" aria-label=\"Steps\">\n");
     wpk_buf_append(out, d->out.data, d->out.size);
     wpk_markup_raw(out, "</div>\n");
-    wpk_page_end(out, &page);
+    wpk_page_end(out);
 }
 
 wpk_err wpk_plan_show(const char *path, const struct wpk_option_list *shapes, bool is_page,

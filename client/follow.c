@@ -23,9 +23,8 @@
 
 static volatile sig_atomic_t interrupted;
 
-static void remember_signal(int number)
+static void remember_signal(int number WPK_UNUSED)
 {
-    (void)number;
     interrupted = 1;
 }
 

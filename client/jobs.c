@@ -5,10 +5,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static void fill_jobs(const void *user, const struct wpk_api_list *list,
+static void fill_jobs(const void *user WPK_UNUSED, const struct wpk_api_list *list,
                       struct wpk_text_table *table)
 {
-    (void)user;
     for (int i = 0; i < list->count; i++) {
         const struct wpk_api_job *job = &list->jobs[i];
         int64_t tried = 0;

@@ -8,15 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static void add_miss(const void *user, struct wpk_json_reader *r, struct wpk_arena *arena,
-                     struct wpk_text_table *table)
+static void add_miss(const void *user WPK_UNUSED, struct wpk_json_reader *r,
+                     struct wpk_arena *arena WPK_UNUSED, struct wpk_text_table *table)
 {
     char lost[WPK_FORMAT_SIZE], lookups[32], calls[32], threads[16];
     struct wpk_buf op = {0};
     double lost_ns = wpk_show_number(r, "lost_ns");
 
-    (void)user;
-    (void)arena;
     wpk_format_ns((uint64_t)lost_ns, lost);
     snprintf(lookups, sizeof(lookups), "%.0f", wpk_show_number(r, "lookups"));
     snprintf(calls, sizeof(calls), "%.0f", wpk_show_number(r, "calls"));

@@ -182,15 +182,13 @@ static wpk_err expect(void *user, const struct wpk_job *job, struct wpk_tune_exp
 
 /* ---- the user */
 
-static bool is_interrupted(void *user)
+static bool is_interrupted(void *user WPK_UNUSED)
 {
-    (void)user;
     return wpk_follow_interrupted();
 }
 
-static void go_on(void *user)
+static void go_on(void *user WPK_UNUSED)
 {
-    (void)user;
     wpk_follow_go_on();
 }
 

@@ -14,15 +14,13 @@ static uint64_t read_clock(clockid_t id)
     return (uint64_t)now.tv_sec * WPK_NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-static uint64_t system_now_ns(const struct wpk_clock *clock)
+static uint64_t system_now_ns(const struct wpk_clock *clock WPK_UNUSED)
 {
-    (void)clock;
     return read_clock(CLOCK_MONOTONIC);
 }
 
-static uint64_t system_wall_ns(const struct wpk_clock *clock)
+static uint64_t system_wall_ns(const struct wpk_clock *clock WPK_UNUSED)
 {
-    (void)clock;
     return read_clock(CLOCK_REALTIME);
 }
 

@@ -89,10 +89,12 @@ __extension__ typedef enum WPK_NODISCARD wpk_err_code {
 #define WPK_MUST_CHECK __attribute__((warn_unused_result))
 #define WPK_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define WPK_NORETURN __attribute__((noreturn))
+#define WPK_UNUSED __attribute__((unused)) /* a parameter that a callback has and does not need */
 #else
 #define WPK_MUST_CHECK
 #define WPK_PRINTF(fmt, args)
 #define WPK_NORETURN
+#define WPK_UNUSED
 #endif
 
 /* An error code as every fallible function returns it; WPK_OK is 0. */

@@ -355,11 +355,9 @@ wpk_err wpk_fs_make_dirs(const char *path, struct wpk_diag *diag)
     return WPK_OK;
 }
 
-static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *walk)
+static int remove_entry(const char *path, const struct stat *info WPK_UNUSED, int kind WPK_UNUSED,
+                        struct FTW *walk WPK_UNUSED)
 {
-    (void)info;
-    (void)kind;
-    (void)walk;
     return remove(path);
 }
 

@@ -41,9 +41,8 @@ static void on_timer(uv_timer_t *timer)
     loop->timer_fn(loop->timer_user);
 }
 
-static void on_signal(uv_signal_t *handle, int signal_number)
+static void on_signal(uv_signal_t *handle, int signal_number WPK_UNUSED)
 {
-    (void)signal_number;
     struct watch *watch = handle->data;
     watch->fn(watch->user);
 }

@@ -47,9 +47,8 @@ void wpk_page_begin(struct wpk_buf *out, const struct wpk_page *page)
     wpk_markup_raw(out, page->is_live ? "<main data-live>\n" : "<main>\n");
 }
 
-void wpk_page_end(struct wpk_buf *out, const struct wpk_page *page)
+void wpk_page_end(struct wpk_buf *out)
 {
-    (void)page;
     wpk_markup_raw(out, "</main>\n</body>\n</html>\n");
 }
 
@@ -171,7 +170,7 @@ void wpk_page_sign_in(struct wpk_buf *out, const char *problem)
              "create --roles read</code> prints a token; on the machine of wpkd, <code>wpkctl "
              "dashboard</code> needs none.</p>\n<p><a href=\"./\">Go on</a> if this browser has "
              "signed in before.</p>\n");
-    wpk_page_end(out, &page);
+    wpk_page_end(out);
 }
 
 void wpk_page_problem(struct wpk_buf *out, int status, const char *text)
@@ -179,5 +178,5 @@ void wpk_page_problem(struct wpk_buf *out, int status, const char *text)
     const struct wpk_page page = {.title = "Problem", .here = ""};
     wpk_page_begin(out, &page);
     wpk_markup(out, "<h1>%d</h1>\n<p class=\"note\" role=\"alert\">%s</p>\n", status, text);
-    wpk_page_end(out, &page);
+    wpk_page_end(out);
 }

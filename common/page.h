@@ -28,7 +28,7 @@ struct wpk_page {
 
 /* Append the head of a page, up to its content. */
 void wpk_page_begin(struct wpk_buf *out, const struct wpk_page *page);
-void wpk_page_end(struct wpk_buf *out, const struct wpk_page *page);
+void wpk_page_end(struct wpk_buf *out);
 
 /* ---- parts */
 

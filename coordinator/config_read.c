@@ -68,10 +68,9 @@ static void check_workers(struct wpk_json_reader *r, void *object)
     WPK_FIELD(CUSTOM, name, type, member, .make = make_text, WPK_DEFAULT)
 #define INT(name, member, least, most) WPK_FIELD_INT(name, config, member, least, most, WPK_DEFAULT)
 
-static void clear_listener(struct wpk_json_reader *r, void *object)
+static void clear_listener(struct wpk_json_reader *r WPK_UNUSED, void *object)
 {
     struct wpk_listen *listener = object;
-    (void)r;
     *listener = (struct wpk_listen){.mode = 0600};
 }
 

@@ -102,10 +102,9 @@ static const struct wpk_field verified_fields[] = {
 };
 
 /* Values of members that the answer lacks. */
-static void set_defaults(struct wpk_json_reader *r, void *object)
+static void set_defaults(struct wpk_json_reader *r WPK_UNUSED, void *object)
 {
     struct wpk_api_kernel *kernel = object;
-    (void)r;
     kernel->times_direct = -1;
     kernel->own_schedule = "";
     kernel->accuracy = "";
@@ -186,10 +185,9 @@ static const struct wpk_field job_fields[] = {
     {WPK_FIELD_END},
 };
 
-static void set_worker_defaults(struct wpk_json_reader *r, void *object)
+static void set_worker_defaults(struct wpk_json_reader *r WPK_UNUSED, void *object)
 {
     struct wpk_api_worker *worker = object;
-    (void)r;
     worker->providers = "";
     worker->missing = "";
 }
@@ -248,9 +246,8 @@ const char *wpk_api_trial_gene(const char *candidate, const char *gene, size_t l
     return "";
 }
 
-static void check_list(struct wpk_json_reader *r, void *object)
+static void check_list(struct wpk_json_reader *r, void *object WPK_UNUSED)
 {
-    (void)object;
     if (!wpk_json_has(r, "kernels") && !wpk_json_has(r, "jobs") && !wpk_json_has(r, "workers") &&
         !wpk_json_has(r, "trials")) {
         wpk_json_fail(r, NULL, WPK_EINVAL, "there is no list");

@@ -203,9 +203,8 @@ static const struct wpk_field entry_fields[] = {
     {WPK_FIELD_END},
 };
 
-static void check_accuracy(struct wpk_json_reader *r, void *object)
+static void check_accuracy(struct wpk_json_reader *r, void *object WPK_UNUSED)
 {
-    (void)object;
     if (!wpk_json_has(r, "accuracy")) {
         wpk_json_fail(r, "accuracy", WPK_EINVAL, "the class is missing");
     }

@@ -198,17 +198,15 @@ static wpk_err cpu_of_class(const char *text, struct wpk_device *out)
     return WPK_OK;
 }
 
-static void claim_flags(struct wpk_json_reader *r, void *object)
+static void claim_flags(struct wpk_json_reader *r WPK_UNUSED, void *object)
 {
     struct wpk_device *device = object;
-    (void)r;
     wpk_device_claim(device->cpu.flags, device);
 }
 
-static void take_one_core(struct wpk_json_reader *r, void *object)
+static void take_one_core(struct wpk_json_reader *r WPK_UNUSED, void *object)
 {
     struct wpk_device *device = object;
-    (void)r;
     device->core_count = 1;
 }
 

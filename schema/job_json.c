@@ -387,10 +387,9 @@ static void put_until(struct wpk_json_writer *writer, const char *key, const voi
     }
 }
 
-static void take_total(struct wpk_json_reader *reader, void *object)
+static void take_total(struct wpk_json_reader *reader WPK_UNUSED, void *object)
 {
     struct wpk_job *job = object;
-    (void)reader;
     job->candidates = job->total > 0 ? job->total : job->candidates;
 }
 

@@ -131,10 +131,9 @@ static void check_axis(struct wpk_json_reader *r, void *object)
     }
 }
 
-static void clear_operands(struct wpk_json_reader *r, void *object)
+static void clear_operands(struct wpk_json_reader *r WPK_UNUSED, void *object)
 {
     struct wpk_recipe *recipe = object;
-    (void)r;
     for (int role = 0; role < WPK_RECIPE_ROLE_COUNT; role++) {
         recipe->operand[role].tensor = -1;
     }

@@ -355,12 +355,11 @@ struct job_list {
     bool cut;      /* others have no room */
 };
 
-static void list_job(void *user, uint64_t number, const char *id, const char *state,
+static void list_job(void *user, uint64_t number, const char *id, const char *state WPK_UNUSED,
                      const char *document)
 {
     struct job_list *list = user;
     const struct wpk_api *api = list->call->api;
-    (void)state;
     list->cut = list->cut || list->weight >= PAGE_WEIGHT_MAX;
     if (list->cut) {
         return;

@@ -65,9 +65,8 @@ static struct wpk_page_cache *cache_of(const struct wpk_call *call)
                                     : call->request->prepared;
 }
 
-static void release_nothing(void *owner)
+static void release_nothing(void *owner WPK_UNUSED)
 {
-    (void)owner;
 }
 
 /* Leave the page to the loop, with the cache. */

@@ -202,10 +202,9 @@ static void perform(struct wpk_store_write *base, struct wpk_store *store)
     write->change = wpk_index_refresh(store, write->problem_id);
 }
 
-static void done(struct wpk_store_write *base, wpk_err err, const struct wpk_diag *diag)
+static void done(struct wpk_store_write *base, wpk_err err, const struct wpk_diag *diag WPK_UNUSED)
 {
     struct index_write *write = (struct index_write *)base;
-    (void)diag;
     if (err == WPK_OK) {
         wpk_index_publish(write->index, write->change);
     } else {

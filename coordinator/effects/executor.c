@@ -95,11 +95,10 @@ static void perform_misses(struct wpk_store_write *write, struct wpk_store *stor
 }
 
 /* Lookups that a full disk does not take are not counted. */
-static void on_misses(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
+static void on_misses(struct wpk_store_write *write, wpk_err err WPK_UNUSED,
+                      const struct wpk_diag *diag WPK_UNUSED)
 {
     struct misses_write *of = (struct misses_write *)write;
-    (void)err;
-    (void)diag;
     for (uint32_t i = 0; i < of->count; i++) {
         wpk_miss_fini(&of->misses[i]);
     }

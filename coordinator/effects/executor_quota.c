@@ -107,11 +107,11 @@ static uint64_t low_bytes(const struct wpk_executor *p)
     return room < max ? max - room : 0;
 }
 
-static void on_prune(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
+static void on_prune(struct wpk_store_write *write, wpk_err err,
+                     const struct wpk_diag *diag WPK_UNUSED)
 {
     const struct prune_write *mine = (const struct prune_write *)write;
     struct wpk_executor *p = mine->effect.executor;
-    (void)diag;
     p->pruning = false;
     if (!wpk_executor_is_current(write, err)) {
         return;

@@ -80,10 +80,10 @@ static void perform_open(struct wpk_store_write *write, struct wpk_store *store)
     forget_lost(mine);
 }
 
-static void on_open(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
+static void on_open(struct wpk_store_write *write, wpk_err err,
+                    const struct wpk_diag *diag WPK_UNUSED)
 {
     struct open_write *mine = (struct open_write *)write;
-    (void)diag;
     if (!wpk_executor_is_current(write, err)) {
         wpk_opened_free(mine->opened);
         return;
@@ -242,10 +242,10 @@ static void perform_put_asks(struct wpk_store_write *write, struct wpk_store *st
     }
 }
 
-static void on_asks_put(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
+static void on_asks_put(struct wpk_store_write *write, wpk_err err,
+                        const struct wpk_diag *diag WPK_UNUSED)
 {
     struct asks_write *mine = (struct asks_write *)write;
-    (void)diag;
     if (wpk_executor_is_current(write, err)) {
         wpk_executor_follow_up(mine->effect.executor,
                                &(struct wpk_event){.kind = WPK_EVENT_ASKED,
@@ -264,10 +264,9 @@ static void perform_put_snapshot(struct wpk_store_write *write, struct wpk_store
     wpk_history_put_snapshot(store, &answer->snapshot, mine->kept_per_problem);
 }
 
-static void on_snapshot_put(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
+static void on_snapshot_put(struct wpk_store_write *write, wpk_err err WPK_UNUSED,
+                            const struct wpk_diag *diag WPK_UNUSED)
 {
-    (void)err;
-    (void)diag;
     wpk_search_answer_fini(&((struct asks_write *)write)->answer);
 }
 
@@ -384,10 +383,10 @@ static void perform_put_plain(struct wpk_store_write *write, struct wpk_store *s
     put_row(mine, store, &mine->put, wpk_history_keep_kernel);
 }
 
-static void on_kernel_put(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
+static void on_kernel_put(struct wpk_store_write *write, wpk_err err,
+                          const struct wpk_diag *diag WPK_UNUSED)
 {
     const struct kernel_write *mine = (const struct kernel_write *)write;
-    (void)diag;
     if (wpk_executor_is_current(write, err)) {
         wpk_executor_follow_up(mine->effect.executor,
                                &(struct wpk_event){.kind = WPK_EVENT_KERNEL_PUT,

@@ -50,10 +50,10 @@ static void perform_set_job(struct wpk_store_write *write, struct wpk_store *sto
 }
 
 /* From now on the store can say all that the state could. */
-static void on_job_set(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
+static void on_job_set(struct wpk_store_write *write, wpk_err err,
+                       const struct wpk_diag *diag WPK_UNUSED)
 {
     const struct job_write *mine = (const struct job_write *)write;
-    (void)diag;
     /* A store write from before its end says nothing of it. */
     if (wpk_executor_is_current(write, err) && mine->job.finished_wall_ns != 0) {
         wpk_job_stored(mine->effect.executor->coordinator, mine->job.number);

@@ -75,19 +75,17 @@ static enum MHD_Result refuse(struct wpk_http_exchange *exchange, int status, co
 
 /* ---- the head of a request */
 
-static enum MHD_Result add_header(void *user, enum MHD_ValueKind kind, const char *name,
+static enum MHD_Result add_header(void *user, enum MHD_ValueKind kind WPK_UNUSED, const char *name,
                                   size_t name_size, const char *value, size_t value_size)
 {
-    (void)kind;
     wpk_http_head_add(user, name, name_size, value != NULL ? value : "", value_size);
     return MHD_YES;
 }
 
-static enum MHD_Result add_parameter(void *user, enum MHD_ValueKind kind, const char *name,
-                                     const char *value)
+static enum MHD_Result add_parameter(void *user, enum MHD_ValueKind kind WPK_UNUSED,
+                                     const char *name, const char *value)
 {
     struct wpk_http_request *request = user;
-    (void)kind;
     if (request->query_count == WPK_HTTP_QUERY_MAX) {
         return MHD_NO;
     }
@@ -256,13 +254,12 @@ static enum MHD_Result answer_whole(struct wpk_http_server *server,
     return send_response(exchange, exchange->response);
 }
 
-static enum MHD_Result on_request(void *user, struct MHD_Connection *connection, const char *path,
-                                  const char *method, const char *version, const char *data,
-                                  size_t *data_size, void **context)
+static enum MHD_Result on_request(void *user, struct MHD_Connection *connection WPK_UNUSED,
+                                  const char *path, const char *method, const char *version,
+                                  const char *data, size_t *data_size, void **context)
 {
     struct wpk_http_server *server = user;
     struct wpk_http_exchange *exchange = *context;
-    (void)connection;
     if (exchange->state == WPK_HTTP_EXCHANGE_NEW) {
         return begin(exchange, method, path, version);
     }
@@ -294,13 +291,11 @@ static void log_request(const struct wpk_http_exchange *exchange)
     }
 }
 
-static void on_completed(void *user, struct MHD_Connection *connection, void **context,
-                         enum MHD_RequestTerminationCode code)
+static void on_completed(void *user, struct MHD_Connection *connection WPK_UNUSED, void **context,
+                         enum MHD_RequestTerminationCode code WPK_UNUSED)
 {
     struct wpk_http_server *server = user;
     struct wpk_http_exchange *exchange = *context;
-    (void)connection;
-    (void)code;
     if (exchange->status != 0) {
         wpk_metric_add(WPK_COUNTER_HTTP_REQUESTS, (unsigned)exchange->status / 100, 1);
     }
@@ -327,12 +322,11 @@ static void on_completed(void *user, struct MHD_Connection *connection, void **c
 }
 
 /* The first line of a request is there, not decoded yet. */
-static void *on_target(void *user, const char *target, struct MHD_Connection *connection)
+static void *on_target(void *user WPK_UNUSED, const char *target, struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct wpk_http_exchange *exchange = info->socket_context;
-    (void)user;
     exchange->target = text_or_empty(target);
     exchange->target_size = strlen(exchange->target);
     exchange->target_fault = wpk_http_check_target(exchange->target, exchange->target_size);
@@ -363,9 +357,8 @@ static void on_connection(void *user, struct MHD_Connection *connection, void **
  * wrong. */
 static _Thread_local struct wpk_diag *start_diag;
 
-static void on_message(void *user, const char *format, va_list args)
+static void on_message(void *user WPK_UNUSED, const char *format, va_list args)
 {
-    (void)user;
     if (start_diag != NULL && start_diag->text[0] == '\0') {
         vsnprintf(start_diag->text, sizeof start_diag->text, format, args);
         start_diag->text[strcspn(start_diag->text, "\n")] = '\0';
@@ -441,25 +434,22 @@ struct probed {
     bool taken;
 };
 
-static void *on_probe_target(void *user, const char *target, struct MHD_Connection *connection)
+static void *on_probe_target(void *user, const char *target,
+                             struct MHD_Connection *connection WPK_UNUSED)
 {
     struct probed *probed = user;
-    (void)connection;
     probed->target = text_or_empty(target);
     probed->target_size = strlen(probed->target);
     return NULL;
 }
 
-static enum MHD_Result on_probe(void *user, struct MHD_Connection *connection, const char *path,
-                                const char *method, const char *version, const char *data,
-                                size_t *data_size, void **context)
+static enum MHD_Result on_probe(void *user, struct MHD_Connection *connection,
+                                const char *path WPK_UNUSED, const char *method,
+                                const char *version, const char *data WPK_UNUSED,
+                                size_t *data_size WPK_UNUSED, void **context WPK_UNUSED)
 {
     struct probed *probed = user;
     struct wpk_http_head head;
-    (void)path;
-    (void)data;
-    (void)data_size;
-    (void)context;
     read_head(connection, method, probed->target, probed->target_size, version, &head);
     const char *host = text_or_empty(head.field[WPK_HTTP_HOST]);
     probed->taken = head.fault == NULL && strcmp(host, "x") == 0;

@@ -169,10 +169,9 @@ static bool is_unread(void *user, uint32_t connection)
 }
 
 /* The descriptor is open until the connection leaves: its thread notices, and lets it leave. */
-static void end_connection(void *user, uint32_t connection, bool is_overdue)
+static void end_connection(void *user, uint32_t connection, bool is_overdue WPK_UNUSED)
 {
     const struct wpk_http_server *server = user;
-    (void)is_overdue;
     shutdown(server->exchanges[connection].fd, SHUT_RDWR);
 }
 

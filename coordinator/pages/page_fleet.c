@@ -176,5 +176,5 @@ void wpk_page_fleet(struct wpk_buf *out, const struct wpk_coordinator *coordinat
     wpk_markup_raw(out, "<h2>Commands</h2>\n");
     wpk_page_command(out, "workers drain", "NAME", "lets a worker finish");
     wpk_page_command(out, "workers quarantine", "NAME", "believes a worker no more");
-    wpk_page_end(out, &page);
+    wpk_page_end(out);
 }

@@ -179,5 +179,5 @@ void wpk_page_job(struct wpk_buf *out, const struct wpk_page_job_view *view)
     if (!view->is_report) {
         put_commands(out, job);
     }
-    wpk_page_end(out, &page);
+    wpk_page_end(out);
 }

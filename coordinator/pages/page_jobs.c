@@ -99,7 +99,7 @@ void wpk_page_jobs(struct wpk_buf *out, const struct wpk_api_job *jobs, int coun
     wpk_markup(&path, "./?state=%s&amp;page_token=", state);
     wpk_page_next(out, wpk_buf_text(&path), next);
     wpk_buf_fini(&path);
-    wpk_page_end(out, &page);
+    wpk_page_end(out);
 }
 
 /* ---- a job that is gone */
@@ -131,5 +131,5 @@ void wpk_page_gone_job(struct wpk_buf *out, const struct wpk_buf *problem)
     }
     wpk_markup_raw(out, "</dl>\n");
     wpk_json_close(r);
-    wpk_page_end(out, &page);
+    wpk_page_end(out);
 }

@@ -61,7 +61,7 @@ void wpk_page_kernels(struct wpk_buf *out, const struct wpk_api_kernel *kernels,
     wpk_markup_raw(out, "<h2>Commands</h2>\n");
     wpk_page_command(out, "kernels pin", "KERNEL", "serves one whatever searches find");
     wpk_page_command(out, "kernels revoke", "KERNEL", "takes one back");
-    wpk_page_end(out, &page);
+    wpk_page_end(out);
 }
 
 /* ---- jobs side by side */
@@ -114,5 +114,5 @@ void wpk_page_compare(struct wpk_buf *out, const struct wpk_api_job *left,
         snprintf(id, sizeof id, "right%d", i);
         wpk_page_fold(out, id, "Schedule of the second", schedule_of(right, left->ops[i].name));
     }
-    wpk_page_end(out, &page);
+    wpk_page_end(out);
 }

@@ -54,6 +54,6 @@ wpk_err wpk_page_misses(struct wpk_buf *out, const struct wpk_buf *misses, const
     wpk_page_next(out, "misses?page_token=", next);
     wpk_markup_raw(out, "<h2>Commands</h2>\n");
     wpk_page_command(out, "misses", "--submit", "makes a job of those of the first one's device");
-    wpk_page_end(out, &page);
+    wpk_page_end(out);
     return err;
 }

@@ -116,5 +116,5 @@ void wpk_page_trial_pair(struct wpk_buf *out, const char *job, const char *op,
     put_trial(out, right);
     wpk_page_end_table(out);
     put_genes(out, left->candidate, right->candidate);
-    wpk_page_end(out, &page);
+    wpk_page_end(out);
 }

@@ -155,9 +155,8 @@ static void add(struct wpk_flow *flow, uint64_t device_ns)
     flow->virtual_ns += device_ns / flow->owner->weight;
 }
 
-void wpk_fair_charge(struct wpk_coordinator *c, struct wpk_lease *lease)
+void wpk_fair_charge(struct wpk_coordinator *c WPK_UNUSED, struct wpk_lease *lease)
 {
-    (void)c;
     const struct wpk_search *search = lease->search;
     struct wpk_worker_class *worker_class = lease->worker->worker_class;
     lease->estimate_ns = search->cost_ns != 0 ? search->cost_ns : WPK_ESTIMATE_NS;

@@ -124,11 +124,10 @@ struct each {
     void *user;
 };
 
-static void call(void *user, int directory, const char *name)
+static void call(void *user, int directory WPK_UNUSED, const char *name)
 {
     const struct each *each = user;
     char sha256[WPK_SHA256_HEX_SIZE];
-    (void)directory;
     if (strlen(name) == 2 * WPK_SHA256_SIZE + strlen(SUFFIX) &&
         strcmp(name + 2 * WPK_SHA256_SIZE, SUFFIX) == 0) {
         snprintf(sha256, sizeof sha256, "%s", name);
@@ -147,9 +146,8 @@ void wpk_artifact_each(const char *data_dir, void (*fn)(void *user, const char *
 }
 
 /* Remove a temporary file that wpk_fs_write() had not renamed yet. */
-static void remove_begun(void *user, int directory, const char *name)
+static void remove_begun(void *user WPK_UNUSED, int directory, const char *name)
 {
-    (void)user;
     if (strstr(name, SUFFIX ".tmp.") != NULL) {
         unlinkat(directory, name, 0);
     }

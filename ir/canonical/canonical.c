@@ -109,9 +109,8 @@ static int compare_operands(const void *a, const void *b)
     return x->place - y->place;
 }
 
-static void count_operand(int node, void *user)
+static void count_operand(int node WPK_UNUSED, void *user)
 {
-    (void)node;
     ++*(int *)user;
 }
 

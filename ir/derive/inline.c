@@ -19,14 +19,11 @@ static bool is_own_element(const struct wpk_program *program, const struct wpk_s
     return own;
 }
 
-static int replace(struct wpk_program *program, const struct wpk_node *load, const int *index,
-                   void *user)
+static int replace(struct wpk_program *program WPK_UNUSED, const struct wpk_node *load WPK_UNUSED,
+                   const int *index WPK_UNUSED, void *user)
 {
     const int *expr = user;
 
-    (void)program;
-    (void)load;
-    (void)index;
     return *expr;
 }
 
@@ -117,13 +114,11 @@ static bool move_one(struct wpk_program *program, wpk_err *err)
 
 /* ---- the order in which elements are stored */
 
-static int read_own(struct wpk_program *program, const struct wpk_node *load, const int *index,
-                    void *user)
+static int read_own(struct wpk_program *program, const struct wpk_node *load,
+                    const int *index WPK_UNUSED, void *user WPK_UNUSED)
 {
     int own[WPK_RANK_MAX] = {0};
 
-    (void)index;
-    (void)user;
     for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
         own[d] = wpk_node_axis(program, d);
     }

@@ -276,10 +276,9 @@ static wpk_err list_split(const struct wpk_rewriting *rewriting, struct wpk_prog
     return WPK_OK;
 }
 
-static wpk_err apply_split(const struct wpk_rewriting *rewriting, struct wpk_program *program,
-                           int id, const int64_t *parts)
+static wpk_err apply_split(const struct wpk_rewriting *rewriting WPK_UNUSED,
+                           struct wpk_program *program, int id, const int64_t *parts)
 {
-    (void)rewriting;
     char name[WPK_NAME_MAX];
     const struct wpk_stage *stage = &program->stages[id];
     int axis = find_terms(stage);

@@ -231,12 +231,10 @@ struct gather {
     bool done;
 };
 
-static int load_gathered(struct wpk_program *program, const struct wpk_node *load, const int *index,
-                         void *user)
+static int load_gathered(struct wpk_program *program, const struct wpk_node *load WPK_UNUSED,
+                         const int *index WPK_UNUSED, void *user)
 {
     struct gather *gather = user;
-    (void)load;
-    (void)index;
     gather->done = true;
     return wpk_node_load(program, gather->matrix, gather->index, -1);
 }

@@ -172,13 +172,12 @@ static bool is_droppable(const struct wpk_program *program, const struct droppin
     return true;
 }
 
-static int drop_index(struct wpk_program *program, const struct wpk_node *load, const int *index,
-                      void *user)
+static int drop_index(struct wpk_program *program, const struct wpk_node *load WPK_UNUSED,
+                      const int *index, void *user)
 {
     const struct dropping *at = user;
     int kept[WPK_RANK_MAX] = {0};
 
-    (void)load;
     for (int d = 0; d < program->tensors[at->narrow].rank; d++) {
         kept[d] = index[d < at->dim ? d : d + 1];
     }

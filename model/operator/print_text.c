@@ -420,8 +420,7 @@ wpk_err wpk_print_shapeless(struct wpk_printer *printer)
                     "its shape is no constant, or it has more than 2^26 elements");
 }
 
-wpk_err wpk_print_boundary(struct wpk_printer *printer)
+wpk_err wpk_print_boundary(struct wpk_printer *printer WPK_UNUSED)
 {
-    (void)printer;
     return WPK_EUNSUPPORTED;
 }

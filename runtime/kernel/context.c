@@ -66,15 +66,13 @@ static void *scratch_take(void *user, size_t size)
     return memory;
 }
 
-static void scratch_give(void *user, void *memory)
+static void scratch_give(void *user WPK_UNUSED, void *memory)
 {
-    (void)user;
     wpk_scratch_give(current.scratch, memory);
 }
 
-static void error(void *user, const char *message)
+static void error(void *user, const char *message WPK_UNUSED)
 {
-    (void)message;
     fail(user, WPK_EINVAL);
 }
 

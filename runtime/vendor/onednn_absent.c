@@ -2,11 +2,10 @@
 /* Takes the place of onednn.c in builds without oneDNN's headers. */
 #include "runtime/vendor/vendor.h"
 
-wpk_err wpk_vendor_open(const struct wpk_recipe *recipe, const struct wpk_vendor_options *options,
-                        struct wpk_vendor **out, struct wpk_diag *diag)
+wpk_err wpk_vendor_open(const struct wpk_recipe *recipe WPK_UNUSED,
+                        const struct wpk_vendor_options *options,
+                        struct wpk_vendor **out WPK_UNUSED, struct wpk_diag *diag)
 {
-    (void)recipe;
-    (void)out;
     return wpk_fail(diag, WPK_EUNSUPPORTED, "this libwpk was built without %s", options->provider);
 }
 
@@ -21,31 +20,27 @@ void wpk_vendor_release(struct wpk_vendor *vendor)
     WPK_ASSERT(vendor == NULL);
 }
 
-wpk_err wpk_vendor_settle(const struct wpk_vendor *vendor, struct wpk_recipe *recipe)
+wpk_err wpk_vendor_settle(const struct wpk_vendor *vendor WPK_UNUSED,
+                          struct wpk_recipe *recipe WPK_UNUSED)
 {
-    (void)vendor;
-    (void)recipe;
     return WPK_EUNSUPPORTED;
 }
 
-wpk_err wpk_vendor_prepare(struct wpk_vendor *vendor, const void *const *dense)
+wpk_err wpk_vendor_prepare(struct wpk_vendor *vendor WPK_UNUSED,
+                           const void *const *dense WPK_UNUSED)
 {
-    (void)vendor;
-    (void)dense;
     return WPK_EUNSUPPORTED;
 }
 
-wpk_err wpk_vendor_call_new(struct wpk_vendor *vendor, struct wpk_vendor_call **out)
+wpk_err wpk_vendor_call_new(struct wpk_vendor *vendor WPK_UNUSED,
+                            struct wpk_vendor_call **out WPK_UNUSED)
 {
-    (void)vendor;
-    (void)out;
     return WPK_EUNSUPPORTED;
 }
 
-size_t wpk_vendor_constants(const struct wpk_vendor *vendor, struct wpk_span *out)
+size_t wpk_vendor_constants(const struct wpk_vendor *vendor WPK_UNUSED,
+                            struct wpk_span *out WPK_UNUSED)
 {
-    (void)vendor;
-    (void)out;
     return 0;
 }
 
@@ -60,22 +55,17 @@ const struct wpk_vendor *wpk_vendor_call_vendor(const struct wpk_vendor_call *ca
     return NULL;
 }
 
-wpk_err wpk_vendor_call_run(struct wpk_vendor_call *call, void *const *data)
+wpk_err wpk_vendor_call_run(struct wpk_vendor_call *call WPK_UNUSED, void *const *data WPK_UNUSED)
 {
-    (void)call;
-    (void)data;
     return WPK_EUNSUPPORTED;
 }
 
-wpk_err wpk_vendor_entry(const struct wpk_vendor *vendor, struct wpk_buf *out)
+wpk_err wpk_vendor_entry(const struct wpk_vendor *vendor WPK_UNUSED, struct wpk_buf *out WPK_UNUSED)
 {
-    (void)vendor;
-    (void)out;
     return WPK_EUNSUPPORTED;
 }
 
-const char *wpk_vendor_detail(const struct wpk_vendor *vendor)
+const char *wpk_vendor_detail(const struct wpk_vendor *vendor WPK_UNUSED)
 {
-    (void)vendor;
     return "";
 }

@@ -49,9 +49,8 @@ static void bayes_free(void *state)
     free(bayes);
 }
 
-static wpk_err make(const struct wpk_course *course, void **state)
+static wpk_err make(const struct wpk_course *course WPK_UNUSED, void **state)
 {
-    (void)course;
     struct bayes *bayes = calloc(1, sizeof *bayes);
     if (bayes == NULL) {
         return WPK_ENOMEM;
@@ -230,9 +229,9 @@ static void take_trials(struct bayes *bayes, const struct wpk_course *course)
     weigh(bayes, course);
 }
 
-static void learn(void *state, struct wpk_course *course, const struct wpk_course_trial *trial)
+static void learn(void *state, struct wpk_course *course,
+                  const struct wpk_course_trial *trial WPK_UNUSED)
 {
-    (void)trial;
     if (course->learnt >= FIRST / 2) {
         take_trials(state, course);
     }

@@ -215,10 +215,10 @@ static void save(const void *state, struct wpk_buf *out)
     wpk_snapshot_put_rng(out, &walk->rng);
 }
 
-static void load(void *state, const struct wpk_course *course, struct wpk_snapshot_reader *reader)
+static void load(void *state, const struct wpk_course *course WPK_UNUSED,
+                 struct wpk_snapshot_reader *reader)
 {
     struct walk *walk = state;
-    (void)course;
     for (int i = 0; i < CHAINS_MAX; i++) {
         get_place(reader, &walk->chain[i].at, &walk->chain[i].time);
     }

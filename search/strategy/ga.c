@@ -60,11 +60,11 @@ static wpk_err make(const struct wpk_course *course, void **state)
     return WPK_OK;
 }
 
-static void learn(void *state, struct wpk_course *course, const struct wpk_course_trial *trial)
+static void learn(void *state, struct wpk_course *course WPK_UNUSED,
+                  const struct wpk_course_trial *trial)
 {
     struct ga *ga = state;
     int at = ga->count;
-    (void)course;
     while (at > 0 && trial->tell.ok && ga->population[at - 1].relative > trial->tell.relative) {
         at--;
     }
@@ -136,10 +136,10 @@ static void save(const void *state, struct wpk_buf *out)
     }
 }
 
-static void load(void *state, const struct wpk_course *course, struct wpk_snapshot_reader *reader)
+static void load(void *state, const struct wpk_course *course WPK_UNUSED,
+                 struct wpk_snapshot_reader *reader)
 {
     struct ga *ga = state;
-    (void)course;
     ga->count = (int)wpk_snapshot_number(reader, (uint64_t)ga->size);
     for (int i = 0; i < ga->count; i++) {
         struct individual *one = &ga->population[i];

@@ -398,13 +398,13 @@ static void improve(struct rl *rl, const struct wpk_course *course, int count)
     }
 }
 
-static void learn(void *state, struct wpk_course *course, const struct wpk_course_trial *trial)
+static void learn(void *state, struct wpk_course *course,
+                  const struct wpk_course_trial *trial WPK_UNUSED)
 {
     struct rl *rl = state;
     struct wpk_candidate played;
     bool known[WPK_VARIANTS_MAX] = {false};
     int count = 0;
-    (void)trial;
     /* trials that were thinned out are no longer those of the model */
     bool is_due = (course->learnt >= FIRST && course->learnt % EVERY == 0) ||
                   wpk_cost_model_fitted(rl->model) > course->trial_count;

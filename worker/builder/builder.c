@@ -227,12 +227,11 @@ static void pause_core(struct builder *builder, int core, bool paused)
     }
 }
 
-static wpk_err obey(void *user, const struct wpk_buf *text,
+static wpk_err obey(void *user, const struct wpk_buf *text WPK_UNUSED,
                     const struct wpk_engine_message *message)
 {
     struct builder *builder = user;
     wpk_err err = WPK_OK;
-    (void)text;
     if (message->kind == WPK_ENGINE_MESSAGE_BUILD) {
         wpk_err started = start_child(builder, &message->build);
         if (started != WPK_OK) {

@@ -198,7 +198,7 @@ static wpk_err print_line(const struct run *run, int index)
     return err;
 }
 
-static wpk_err print_schedules(struct run *run, struct wpk_diag *diag)
+static wpk_err print_schedules(struct run *run, struct wpk_diag *diag WPK_UNUSED)
 {
     static struct wpk_planner planner;
     wpk_planner_init(&planner, &run->device);
@@ -226,7 +226,6 @@ static wpk_err print_schedules(struct run *run, struct wpk_diag *diag)
         }
         wpk_planned_fini(&planned);
     }
-    (void)diag;
     wpk_planner_fini(&planner);
     return err;
 }

@@ -18,10 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static wpk_err take_pin(void *out, const char *value, struct wpk_diag *diag)
+static wpk_err take_pin(void *out, const char *value, struct wpk_diag *diag WPK_UNUSED)
 {
     struct wpk_evaluation *e = out;
-    (void)diag;
     if (strchr(value, '=') == NULL || e->pin_count == WPK_EVALUATION_PINS_MAX) {
         return WPK_EINVAL;
     }
@@ -29,29 +28,25 @@ static wpk_err take_pin(void *out, const char *value, struct wpk_diag *diag)
     return WPK_OK;
 }
 
-static wpk_err take_layouts(void *out, const char *value, struct wpk_diag *diag)
+static wpk_err take_layouts(void *out, const char *value, struct wpk_diag *diag WPK_UNUSED)
 {
-    (void)diag;
     *(const char **)out = value;
     return strcmp(value, "any") == 0 || strcmp(value, "fixed") == 0 ? WPK_OK : WPK_EINVAL;
 }
 
-static wpk_err take_flags(void *out, const char *value, struct wpk_diag *diag)
+static wpk_err take_flags(void *out, const char *value, struct wpk_diag *diag WPK_UNUSED)
 {
-    (void)diag;
     return wpk_cpu_flags_parse(value, out);
 }
 
-static wpk_err take_race(void *out, const char *value, struct wpk_diag *diag)
+static wpk_err take_race(void *out, const char *value, struct wpk_diag *diag WPK_UNUSED)
 {
-    (void)diag;
     *(double *)out = strtod(value, NULL);
     return *(double *)out >= 1 ? WPK_OK : WPK_EINVAL;
 }
 
-static wpk_err take_conditions(void *out, const char *value, struct wpk_diag *diag)
+static wpk_err take_conditions(void *out, const char *value, struct wpk_diag *diag WPK_UNUSED)
 {
-    (void)diag;
     return wpk_conditions_parse(value, out);
 }
 

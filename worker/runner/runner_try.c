@@ -46,10 +46,8 @@ struct attempt {
 static const struct wpk_guard *volatile guard_in_use;
 
 /* Say where, for the log, and die of the same signal: the handler is reset when it is entered. */
-static void explain_fault(int number, siginfo_t *info, void *context)
+static void explain_fault(int number WPK_UNUSED, siginfo_t *info, void *context WPK_UNUSED)
 {
-    (void)number;
-    (void)context;
     const struct wpk_guard *guard = guard_in_use;
     const char *where = guard != NULL ? wpk_guard_explain(guard, info->si_addr) : "while loading";
     (void)!write(STDERR_FILENO, where, strlen(where));

@@ -142,11 +142,10 @@ wpk_err wpk_subject_cool(void *user, enum wpk_conditions conditions)
 
 /* How often the scheduler has taken a CPU away from the threads of this process, or throttled its
  * control group. */
-static uint64_t count_preemptions(void *user)
+static uint64_t count_preemptions(void *user WPK_UNUSED)
 {
     static char group[WPK_QUOTA_PATH_MAX];
     struct rusage usage;
-    (void)user;
     if (group[0] == '\0') {
         wpk_quota_find("", group);
     }
@@ -154,9 +153,8 @@ static uint64_t count_preemptions(void *user)
            (getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_nivcsw : 0);
 }
 
-static uint64_t wait_of_thread(void *user)
+static uint64_t wait_of_thread(void *user WPK_UNUSED)
 {
-    (void)user;
     return wpk_quota_waited_ns();
 }
 
@@ -175,9 +173,8 @@ static bool is_throttled(void *user)
     return wpk_provider_throttled(subject->provider);
 }
 
-static void pause_ns(void *user, uint64_t ns)
+static void pause_ns(void *user WPK_UNUSED, uint64_t ns)
 {
-    (void)user;
     nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
 }
 

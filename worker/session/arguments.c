@@ -38,25 +38,22 @@ static bool set_label(struct wpk_arguments *a, const char *text)
     return true;
 }
 
-static wpk_err take_label(void *out, const char *value, struct wpk_diag *diag)
+static wpk_err take_label(void *out, const char *value, struct wpk_diag *diag WPK_UNUSED)
 {
-    (void)diag;
     return set_label(out, value) ? WPK_OK : WPK_EINVAL;
 }
 
-static wpk_err take_gpu(void *out, const char *value, struct wpk_diag *diag)
+static wpk_err take_gpu(void *out, const char *value, struct wpk_diag *diag WPK_UNUSED)
 {
-    (void)diag;
     *(const char **)out = value;
     size_t size = strlen(value);
     return size > 0 && size < 64 && strspn(value, GPU_LETTERS) == size ? WPK_OK : WPK_EINVAL;
 }
 
 /* "nvrtc-", and a number with one dot in it. */
-static wpk_err take_compiler(void *out, const char *value, struct wpk_diag *diag)
+static wpk_err take_compiler(void *out, const char *value, struct wpk_diag *diag WPK_UNUSED)
 {
     const char *number = value + strlen("nvrtc-");
-    (void)diag;
     *(const char **)out = value;
     if (strncmp(value, "nvrtc-", strlen("nvrtc-")) != 0 || strlen(number) > 8) {
         return WPK_EINVAL;
@@ -66,9 +63,8 @@ static wpk_err take_compiler(void *out, const char *value, struct wpk_diag *diag
     return major > 0 && minor > 0 && number[major + 1 + minor] == '\0' ? WPK_OK : WPK_EINVAL;
 }
 
-static wpk_err take_flags(void *out, const char *value, struct wpk_diag *diag)
+static wpk_err take_flags(void *out, const char *value, struct wpk_diag *diag WPK_UNUSED)
 {
-    (void)diag;
     return wpk_cpu_flags_parse(value, out);
 }
 

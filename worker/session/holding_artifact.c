@@ -178,9 +178,8 @@ static bool is_needed(const void *user, const char *name)
 }
 
 /* The builder's part of every kernel, among what it has prepared. */
-static bool is_part(const void *user, const char *name)
+static bool is_part(const void *user WPK_UNUSED, const char *name)
 {
-    (void)user;
     return strcmp(name, "stub.o") == 0;
 }
 

@@ -15,9 +15,8 @@
 #include <string.h>
 
 /* Finding sites needs a machine. */
-static void describe(const struct wpk_device *device, struct wpk_machine *out)
+static void describe(const struct wpk_device *device WPK_UNUSED, struct wpk_machine *out)
 {
-    (void)device;
     *out = (struct wpk_machine){.lanes_max = 1, .lanes_min = 1, .registers = 2, .row_vectors = 1};
 }
 
@@ -152,9 +151,8 @@ static wpk_err features(const struct wpk_space *space, const struct wpk_candidat
     return wpk_space_predict(space, candidate, &out[0]);
 }
 
-static int gene_at(const struct wpk_variant *variant, int step)
+static int gene_at(const struct wpk_variant *variant WPK_UNUSED, int step)
 {
-    (void)variant;
     return step;
 }
 
