@@ -13,6 +13,7 @@
 #include "runtime/link.h"
 #include "schema/choice.h"
 #include "target/c/compiler.h"
+#include "target/code.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -112,8 +113,7 @@ static wpk_err write_schedule(const struct get *get, const struct wpk_api_kernel
     }
     wpk_err err = WPK_OK;
     if (get->halide || get->cuda) {
-        err = wpk_kernel_code_print(get->halide ? WPK_KERNEL_CODE_HALIDE : WPK_KERNEL_CODE_CUDA,
-                                    schedule, &text, diag);
+        err = wpk_code_print(get->halide ? WPK_CODE_HALIDE : WPK_CODE_CUDA, schedule, &text, diag);
     } else {
         wpk_schedule_file_print(kernel->op, kernel->layouts, schedule, &text);
     }

@@ -37,21 +37,6 @@ struct learner {
     double pairs, right, right_without; /* of operators that were left out */
 };
 
-static wpk_err derive(const struct wpk_api_kernel *kernel, struct wpk_space *out)
-{
-    struct wpk_program program = {0};
-    struct wpk_space_options options = {
-        .layouts = strcmp(kernel->layouts, "any") == 0 ? "any" : "fixed",
-        .threads = kernel->threads,
-        .back_ends = ~0U,
-    };
-    wpk_err err = wpk_device_of_class(kernel->device, &options.device);
-    err = err == WPK_OK ? wpk_program_parse(kernel->op, &program, NULL) : err;
-    err = err == WPK_OK ? wpk_space_derive(&program, &options, out, NULL) : err;
-    wpk_program_fini(&program);
-    return err;
-}
-
 /* The lesson of this kernel's operator; NULL: there is no room, or its space cannot be derived. */
 static struct lesson *find_lesson(struct learner *learner, const struct wpk_api_kernel *kernel)
 {
@@ -68,7 +53,9 @@ static struct lesson *find_lesson(struct learner *learner, const struct wpk_api_
     }
     struct lesson *lesson = &learner->lesson[learner->count];
     lesson->trial = calloc(WPK_LESSON_TRIALS_MAX, sizeof(*lesson->trial));
-    if (lesson->trial == NULL || derive(kernel, &lesson->space) != WPK_OK) {
+    if (lesson->trial == NULL ||
+        wpk_space_derive_text(kernel->op, kernel->device, kernel->layouts, kernel->threads,
+                              &lesson->space, NULL) != WPK_OK) {
         free(lesson->trial);
         return NULL;
     }

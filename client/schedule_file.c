@@ -5,8 +5,8 @@
 #include "ir/notation/definition.h"
 #include "ir/notation/notation.h"
 #include "schema/job.h"
-#include "search/transfer.h"
-#include "target/codegen.h"
+#include "search/back_end.h"
+#include "target/code.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -94,22 +94,6 @@ wpk_err wpk_schedule_file_read(const char *text, struct wpk_buf *op, const char 
     return wpk_buf_status(op);
 }
 
-static wpk_err lower(const struct wpk_space *space, const char *text, struct wpk_buf *out,
-                     struct wpk_diag *diag)
-{
-    struct wpk_candidate candidate;
-    struct wpk_schedule *schedule = WPK_DEMAND(calloc(1, sizeof(*schedule))); /* large */
-
-    wpk_err err = wpk_space_fits(space, text, &candidate, diag);
-    err = err == WPK_OK ? wpk_lower(space, &candidate, schedule, diag) : err;
-    if (err == WPK_OK) {
-        err = wpk_schedule_print(schedule, out);
-        wpk_schedule_fini(schedule);
-    }
-    free(schedule);
-    return err;
-}
-
 wpk_err wpk_lookup_schedule(const struct wpk_job *job, int op, const struct wpk_lookup_found *found,
                             struct wpk_buf *out, struct wpk_diag *diag)
 {
@@ -132,7 +116,7 @@ wpk_err wpk_lookup_schedule(const struct wpk_job *job, int op, const struct wpk_
     err = err == WPK_OK ? wpk_job_op_program(job, op, &asked, diag) : err;
     err = err == WPK_OK ? wpk_program_canonical(&asked, &program, NULL) : err;
     err = err == WPK_OK ? wpk_space_derive(&program, &options, &space, diag) : err;
-    err = err == WPK_OK ? lower(&space, found->candidate, &schedule, diag) : err;
+    err = err == WPK_OK ? wpk_code_schedule(&space, found->candidate, &schedule, diag) : err;
     err = err == WPK_OK ? wpk_program_print(&program, &whole) : err;
     if (err == WPK_OK) {
         wpk_schedule_file_print(wpk_buf_text(&whole), layouts, wpk_buf_text(&schedule), out);

@@ -44,18 +44,4 @@ struct wpk_lookup_found {
 wpk_err wpk_lookup_schedule(const struct wpk_job *job, int op, const struct wpk_lookup_found *found,
                             struct wpk_buf *out, struct wpk_diag *diag);
 
-/* A recorded schedule as code, to be read. */
-
-enum wpk_kernel_code {
-    WPK_KERNEL_CODE_HALIDE, /* Halide's program in C++ */
-    WPK_KERNEL_CODE_CUDA,   /* the CUDA C that the back end prints */
-};
-
-/* Append the code of a schedule's main program.
- *   shape   schedule: its text
- *   errors  WPK_EUNSUPPORTED the schedule has no such code, with the reason; those of
- *           wpk_schedule_parse; WPK_ENOMEM */
-wpk_err wpk_kernel_code_print(enum wpk_kernel_code form, const char *schedule, struct wpk_buf *out,
-                              struct wpk_diag *diag);
-
 #endif

@@ -117,19 +117,12 @@ static const struct wpk_worth_value *find_other(const struct why *why,
  * between caches. They stay 0 if this program's space has another version than the trial's. */
 static void find_limits(struct why *why, const struct wpk_api_kernel *kernel)
 {
-    struct wpk_program program = {0};
     struct wpk_space space = {0};
     struct wpk_candidate candidate;
-    struct wpk_space_options options = {
-        .layouts = strcmp(kernel->layouts, "any") == 0 ? "any" : "fixed",
-        .threads = kernel->threads,
-        .back_ends = ~0U,
-    };
     why->modelled = wpk_device_class_is_emulated(kernel->device);
     if (!why->modelled && /* another model of the same GPU says nothing of this one */
-        wpk_device_of_class(kernel->device, &options.device) == WPK_OK &&
-        wpk_program_parse(kernel->op, &program, NULL) == WPK_OK &&
-        wpk_space_derive(&program, &options, &space, NULL) == WPK_OK &&
+        wpk_space_derive_text(kernel->op, kernel->device, kernel->layouts, kernel->threads, &space,
+                              NULL) == WPK_OK &&
         wpk_candidate_decode(&space, why->winner->candidate, &candidate, NULL) == WPK_OK &&
         wpk_space_bound(&space, &candidate, &why->bound_s) == WPK_OK) {
         static struct wpk_nest nest;
@@ -148,7 +141,6 @@ static void find_limits(struct why *why, const struct wpk_api_kernel *kernel)
         }
     }
     wpk_space_fini(&space);
-    wpk_program_fini(&program);
     if (kernel->peak_flops_per_s > 0 && kernel->flops > 0) {
         why->peak_share =
             kernel->flops / (why->final_ns * 1e-9) / (kernel->peak_flops_per_s * kernel->threads);

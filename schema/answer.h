@@ -58,6 +58,7 @@ struct wpk_api_kernel {
     const char *schedule;     /* of `served`; "" for a vendor's */
     const char *own_schedule; /* of `own`; "": none */
     double flops;
+    double bytes; /* of its inputs, constants and outputs */
     const char *device;
     double peak_flops_per_s; /* of one core; 0: unknown */
     double peak_bytes_per_s; /* likewise */
@@ -65,8 +66,11 @@ struct wpk_api_kernel {
     const char *layouts;
     int threads;
     const char *created;
-    const char *manifest;  /* the bytes that were signed; "": none */
-    const char *signature; /* of `manifest`, in hexadecimal */
+    const char *verified_by; /* worker; "": nobody */
+    const char *job;         /* the first that asked for its search; "": it was pruned */
+    const char *owner;       /* of that job */
+    const char *manifest;    /* the bytes that were signed; "": none */
+    const char *signature;   /* of `manifest`, in hexadecimal */
 };
 
 struct wpk_api_op {

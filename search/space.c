@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/space.h"
 
+#include "ir/notation/notation.h"
 #include "search/back_end.h"
 #include "search/genes.h"
 #include "search/variant.h"
@@ -104,6 +105,19 @@ wpk_err wpk_space_derive(const struct wpk_program *program, const struct wpk_spa
     }
     wpk_space_measure(out);
     return WPK_OK;
+}
+
+wpk_err wpk_space_derive_text(const char *op, const char *device, const char *layouts, int threads,
+                              struct wpk_space *out, struct wpk_diag *diag)
+{
+    struct wpk_program program = {0};
+    struct wpk_space_options options = {
+        .layouts = layouts, .threads = threads, .back_ends = WPK_BACK_ENDS_ALL};
+    wpk_err err = wpk_device_of_class(device, &options.device);
+    err = err == WPK_OK ? wpk_program_parse(op, &program, diag) : err;
+    err = err == WPK_OK ? wpk_space_derive(&program, &options, out, diag) : err;
+    wpk_program_fini(&program);
+    return err;
 }
 
 void wpk_space_fini(struct wpk_space *space)

@@ -127,6 +127,11 @@ const char *wpk_space_version(const struct wpk_space *space);
  */
 wpk_err wpk_space_derive(const struct wpk_program *program, const struct wpk_space_options *options,
                          struct wpk_space *out, struct wpk_diag *diag);
+/* The same of a recorded kernel, for all back ends.
+ *   shape   op: whole form; device: class; layouts: "fixed" or "any"
+ *   errors  those of reading `op` and `device`, too */
+wpk_err wpk_space_derive_text(const char *op, const char *device, const char *layouts, int threads,
+                              struct wpk_space *out, struct wpk_diag *diag);
 void wpk_space_fini(struct wpk_space *space);
 
 /* The variant, or NULL: some combinations of algorithms cannot be derived, and of some a class of

@@ -6,6 +6,7 @@
 
 #include "search/mask.h"
 #include "search/prune.h"
+#include "target/code.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -102,6 +103,26 @@ void wpk_space_fini(struct wpk_space *space)
     }
     free(space->variants);
     memset(space, 0, sizeof *space);
+}
+
+wpk_err wpk_space_derive_text(const char *op WPK_UNUSED, const char *device WPK_UNUSED,
+                              const char *layouts WPK_UNUSED, int threads WPK_UNUSED,
+                              struct wpk_space *out WPK_UNUSED, struct wpk_diag *diag)
+{
+    return wpk_fail(diag, WPK_EUNSUPPORTED, "candidates of this space have no code");
+}
+
+wpk_err wpk_code_schedule(const struct wpk_space *space WPK_UNUSED,
+                          const char *candidate WPK_UNUSED, struct wpk_buf *out WPK_UNUSED,
+                          struct wpk_diag *diag)
+{
+    return wpk_fail(diag, WPK_EUNSUPPORTED, "candidates of this space have no code");
+}
+
+wpk_err wpk_code_print(enum wpk_code form WPK_UNUSED, const char *schedule WPK_UNUSED,
+                       struct wpk_buf *out WPK_UNUSED, struct wpk_diag *diag)
+{
+    return wpk_fail(diag, WPK_EUNSUPPORTED, "candidates of this space have no code");
 }
 
 wpk_err wpk_space_derive(const struct wpk_program *program, const struct wpk_space_options *options,

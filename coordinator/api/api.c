@@ -86,6 +86,7 @@ static const struct route {
     {"GET", "/ui/compare", WPK_ROLE_READ, STORE, 0, wpk_api_page_compare, "a b "},
     {"GET", "/ui/trials", WPK_ROLE_READ, STORE, 0, wpk_api_page_trials, "id op a b "},
     {"GET", "/ui/kernels", WPK_ROLE_READ, INDEX, 0, wpk_api_page_kernels, "page_token "},
+    {"GET", "/ui/kernel", WPK_ROLE_READ, STORE, 0, wpk_api_page_kernel, "id "},
     {"GET", "/ui/misses", WPK_ROLE_READ, STORE, 0, wpk_api_page_misses, "page_token "},
     {"GET", "/ui/fleet", WPK_ROLE_READ, INDEX, 0, wpk_api_page_fleet, ""},
     {"GET", "/ui/style.css", 0, INDEX, 0, wpk_api_page_style, ""},

@@ -98,14 +98,15 @@ bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *k
     X(get_job)                                                                                     \
     X(cancel_job)                                                                                  \
     X(pause_job)                                                                                   \
-    X(resume_job) X(list_trials) X(list_workers) X(drain_worker) X(quarantine_worker)              \
-        X(resume_worker) X(list_devices) X(list_kernels) X(list_misses) X(get_kernel)              \
-            X(get_manifest) X(list_kernel_history) X(lookup_kernel) X(choose_kernel) X(pin_kernel) \
-                X(unpin_kernel) X(revoke_kernel) X(roll_back_kernel) X(get_artifact) X(post_token) \
-                    X(list_tokens) X(delete_token) X(list_audit) X(page_home) X(page_jobs)         \
-                        X(page_job) X(page_report) X(page_compare) X(page_trials) X(page_kernels)  \
-                            X(page_misses) X(page_fleet) X(page_style) X(page_script)              \
-                                X(page_sign_in) X(sign_in)
+    X(resume_job)                                                                                  \
+    X(list_trials) X(list_workers) X(drain_worker) X(quarantine_worker) X(resume_worker)           \
+        X(list_devices) X(list_kernels) X(list_misses) X(get_kernel) X(get_manifest)               \
+            X(list_kernel_history) X(lookup_kernel) X(choose_kernel) X(pin_kernel) X(unpin_kernel) \
+                X(revoke_kernel) X(roll_back_kernel) X(get_artifact) X(post_token) X(list_tokens)  \
+                    X(delete_token) X(list_audit) X(page_home) X(page_jobs) X(page_job)            \
+                        X(page_report) X(page_compare) X(page_trials) X(page_kernels)              \
+                            X(page_kernel) X(page_misses) X(page_fleet) X(page_style)              \
+                                X(page_script) X(page_sign_in) X(sign_in)
 
 #define WPK_API_DECLARE(name) void wpk_api_##name(struct wpk_call *call);
 WPK_API_HANDLERS(WPK_API_DECLARE)

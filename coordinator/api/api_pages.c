@@ -374,7 +374,9 @@ void wpk_api_page_trials(struct wpk_call *call)
         show_problem(call, 404, "the job has no operator of this name");
     } else if (ok && ask_trial(call, id, &job, op, "a", &arena, &left) &&
                ask_trial(call, id, &job, op, "b", &arena, &right)) {
-        wpk_page_trial_pair(&call->answer->body, id, job.ops[op].name, left.trials, right.trials);
+        wpk_page_trial_pair(&call->answer->body, id, job.ops[op].name,
+                            wpk_page_find_kernel(&job, job.ops[op].name), left.trials,
+                            right.trials);
         finish_data(call);
     }
     wpk_arena_fini(&arena);
@@ -392,6 +394,30 @@ static wpk_err show_kernels(struct wpk_call *call, const struct wpk_buf *body, c
     }
     wpk_arena_fini(&arena);
     return err;
+}
+
+void wpk_api_page_kernel(struct wpk_call *call)
+{
+    struct wpk_api_answer answer;
+    struct wpk_arena arena = {0};
+    struct wpk_api_list list;
+    const char *id = wpk_call_get(call, "id");
+    char before[24]; /* the list begins with the kernel itself */
+    snprintf(before, sizeof before, "%llu", strtoull(id[0] == 'k' ? id + 1 : "", NULL, 10) + 1);
+    const struct wpk_http_parameter query[] = {{"page_size", "10"}, {"page_token", before}};
+    if (is_cached(call) || !ask(call, wpk_api_list_kernel_history, id, query, 2, &answer)) {
+        return;
+    }
+    if (check(call, wpk_api_decode_list(&answer.body, &arena, &list, NULL))) {
+        if (list.count > 0) {
+            wpk_page_kernel(&call->answer->body, list.kernels, list.count);
+            finish_data(call);
+        } else {
+            show_problem(call, 404, "there is no such kernel; the list of kernels has their ids");
+        }
+    }
+    wpk_api_answer_fini(&answer);
+    wpk_arena_fini(&arena);
 }
 
 static wpk_err show_misses(struct wpk_call *call, const struct wpk_buf *body, const char *next)

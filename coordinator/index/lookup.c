@@ -227,10 +227,8 @@ static int count_derived(const struct wpk_space *space)
  * shape. Long programs have none: nobody waits for their spaces. */
 static const struct near *find_legal(const struct wpk_lookup *lookup, const struct nearest *here)
 {
-    struct wpk_space_options options = {.layouts =
-                                            strcmp(lookup->layouts, "any") == 0 ? "any" : "fixed",
-                                        .threads = lookup->threads,
-                                        .back_ends = WPK_BACK_ENDS_ALL};
+    struct wpk_space_options options = {
+        .layouts = lookup->layouts, .threads = lookup->threads, .back_ends = WPK_BACK_ENDS_ALL};
     struct wpk_space space;
     if (here->count == 0 || lookup->program == NULL ||
         lookup->program->stage_count > DERIVE_STAGES_MAX ||

@@ -129,7 +129,7 @@ struct source {
     double times_direct, flops, bytes;
     const char *provider, *artifact, *accuracy, *document;
     const char *fingerprint, *layouts, *device, *environment, *policy, *family, *extents;
-    const char *strategy, *seed, *space_version, *job;
+    const char *strategy, *seed, *space_version, *job, *owner;
     const char *verified_by, *manifest, *signature;
     struct wpk_text_span members[MEMBER_COUNT]; /* of the document */
     struct wpk_history_origin origin;
@@ -184,6 +184,8 @@ static wpk_err append_kernel(const struct source *source, struct wpk_buf *out)
         .served = true,
         .pinned = source->pinned,
         .verified_by = source->verified_by,
+        .job = source->job,
+        .owner = source->owner,
         .manifest = source->manifest,
         .signature = source->signature,
         .document = source->document,
@@ -353,11 +355,8 @@ static struct wpk_rows *query(struct wpk_store *store, uint64_t problem_id)
         "SELECT k.id, k.search_id, k.provider, k.artifact_sha256, k.pinned, k.accuracy,"
         " k.times_direct, k.document,"
         " p.fingerprint, p.layouts, p.device_class, p.environment, p.policy, p.family, p.extents,"
-        " p.flops, p.bytes, s.strategy, s.seed, s.space_version, (SELECT j.id FROM job_op o JOIN "
-        "job j"
-        " ON j.number = o.job_number WHERE o.search_id = k.search_id ORDER BY o.job_number LIMIT "
-        "1),"
-        " k.verified_by, k.manifest, k.signature"
+        " p.flops, p.bytes, s.strategy, s.seed, s.space_version, " WPK_HISTORY_ASKED
+        ", k.verified_by, k.manifest, k.signature"
         " FROM kernel k JOIN problem p ON p.id = k.problem_id JOIN search s ON s.id = k.search_id"
         " WHERE k.problem_id = ? AND k.served = 1",
         "i", (int64_t)problem_id);
@@ -368,11 +367,11 @@ static struct wpk_served *make(struct wpk_store *store, const struct wpk_rows *r
 {
     struct source s = {0};
     struct wpk_served *served = WPK_DEMAND(calloc(1, sizeof *served));
-    wpk_rows_get(rows, "iissfsrssssssssrrsssssss", &s.id, &s.search_id, &s.provider, &s.artifact,
+    wpk_rows_get(rows, "iissfsrssssssssrrssssssss", &s.id, &s.search_id, &s.provider, &s.artifact,
                  &s.pinned, &s.accuracy, &s.times_direct, &s.document, &s.fingerprint, &s.layouts,
                  &s.device, &s.environment, &s.policy, &s.family, &s.extents, &s.flops, &s.bytes,
-                 &s.strategy, &s.seed, &s.space_version, &s.job, &s.verified_by, &s.manifest,
-                 &s.signature);
+                 &s.strategy, &s.seed, &s.space_version, &s.job, &s.owner, &s.verified_by,
+                 &s.manifest, &s.signature);
     find_members(s.document, s.members);
     char *candidate = copy_string(&s.members[MEMBER_candidate]);
     wpk_history_origin(store, problem_id, s.provider, candidate, &s.origin);

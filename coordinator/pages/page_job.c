@@ -9,12 +9,6 @@
 
 #define OPS_SHOWN_MAX 128 /* rows: a page stays below 150 KB */
 
-static const struct wpk_api_kernel *find_kernel(const struct wpk_api_job *job, const char *name)
-{
-    int found = WPK_FIND(struct wpk_api_kernel, name, job->kernels, job->kernel_count, name);
-    return found >= 0 ? &job->kernels[found] : NULL;
-}
-
 /* Percent of the device's peak that a kernel reaches; 0: unknown. */
 static double peak_share(const struct wpk_api_kernel *kernel)
 {
@@ -30,7 +24,7 @@ static void put_op(struct wpk_buf *out, const struct wpk_page_job_view *view, in
 {
     const struct wpk_api_job *job = view->job;
     const struct wpk_api_op *op = &job->ops[index];
-    double share = peak_share(find_kernel(job, op->name));
+    double share = peak_share(wpk_page_find_kernel(job, op->name));
     double best = (double)op->best.time.median_ns;
     wpk_markup_raw(out, "<tr><td class=\"text\">");
     if (view->is_report || index == view->op) {
@@ -101,43 +95,21 @@ static void put_head(struct wpk_buf *out, const struct wpk_api_job *job)
     wpk_markup_raw(out, "</dl>\n");
 }
 
-static void put_kernel(struct wpk_buf *out, const struct wpk_api_kernel *kernel, int index)
-{
-    char id[32], error[96];
-    char title[128];
-    wpk_markup_raw(out, "<dl>\n");
-    wpk_page_term(out, "Kernel", kernel->id);
-    wpk_page_term(out, "Device", kernel->device);
-    wpk_page_term(out, "Environment", kernel->environment);
-    wpk_page_term(out, "Provider", kernel->served.provider != NULL ? kernel->served.provider : "");
-    wpk_page_term(out, "Candidate",
-                  kernel->served.candidate != NULL ? kernel->served.candidate : "");
-    wpk_page_term(out, "Accuracy", kernel->accuracy);
-    snprintf(error, sizeof error, "%.3g, tolerance %.3g; rms %.3g of the output's",
-             kernel->error_max, kernel->error_tolerance, kernel->of_rms);
-    wpk_page_term(out, "Largest error", error);
-    wpk_page_term(out, "Conditions", kernel->conditions);
-    wpk_markup_raw(out, "</dl>\n");
-    snprintf(id, sizeof id, "schedule%d", index);
-    snprintf(title, sizeof title, "Schedule of %.100s", kernel->name);
-    wpk_page_fold(out, id, title, kernel->schedule);
-}
-
 static void put_kernels(struct wpk_buf *out, const struct wpk_page_job_view *view)
 {
     const struct wpk_api_job *job = view->job;
     if (view->is_report) {
         for (int i = 0; i < job->kernel_count; i++) {
             wpk_markup(out, "<h2>Kernel of <bdi>%s</bdi></h2>\n", job->kernels[i].name);
-            put_kernel(out, &job->kernels[i], i);
+            wpk_page_kernel_terms(out, &job->kernels[i], i);
         }
         return;
     }
     const struct wpk_api_kernel *kernel =
-        view->op < job->op_count ? find_kernel(job, job->ops[view->op].name) : NULL;
+        view->op < job->op_count ? wpk_page_find_kernel(job, job->ops[view->op].name) : NULL;
     if (kernel != NULL) {
         wpk_markup_raw(out, "<h2>Result</h2>\n");
-        put_kernel(out, kernel, 0);
+        wpk_page_kernel_terms(out, kernel, 0);
     }
 }
 

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SHOWN_IN_FULL 2 /* operators of two jobs, with genes and code */
+
 static const char *or_empty(const char *text)
 {
     return text != NULL ? text : "";
@@ -25,7 +27,7 @@ static void put_kernel(struct wpk_buf *out, const struct wpk_api_kernel *kernel)
 {
     char error[48];
     snprintf(error, sizeof error, "%s, %.2g× direct", kernel->accuracy, kernel->times_direct);
-    wpk_markup(out, "<tr><td>%s</td>", kernel->id);
+    wpk_markup(out, "<tr><td><a href=\"kernel?id=%s\">%s</a></td>", kernel->id, kernel->id);
     wpk_page_cell(out, kernel->op);
     wpk_markup(out, "<td>%s%s</td>", origin_of(kernel), kernel->pinned ? ", pinned" : "");
     wpk_page_cell(out, or_empty(kernel->served.provider));
@@ -37,7 +39,20 @@ static void put_kernel(struct wpk_buf *out, const struct wpk_api_kernel *kernel)
     wpk_markup(out, "<td>%s</td>", kernel->conditions);
     wpk_markup(out, "<td class=\"n\">%d</td>", kernel->threads);
     wpk_page_cell(out, kernel->device);
+    wpk_page_cell(out, or_empty(kernel->owner));
     wpk_markup_raw(out, "</tr>\n");
+}
+
+static void put_table(struct wpk_buf *out, const char *caption,
+                      const struct wpk_api_kernel *kernels, int count)
+{
+    wpk_page_begin_table(out, "kernels", caption,
+                         "Kernel|Operator|From|Provider|Algorithm|#Time|#Vendor|#Speedup|"
+                         "Accuracy|Conditions|#Threads|Device|Asked for by");
+    for (int i = 0; i < count; i++) {
+        put_kernel(out, &kernels[i]);
+    }
+    wpk_page_end_table(out);
 }
 
 void wpk_page_kernels(struct wpk_buf *out, const struct wpk_api_kernel *kernels, int count,
@@ -49,18 +64,29 @@ void wpk_page_kernels(struct wpk_buf *out, const struct wpk_api_kernel *kernels,
     if (count == 0) {
         wpk_markup_raw(out, "<p>None is served yet.</p>\n");
     } else {
-        wpk_page_begin_table(out, "kernels", "Served, newest first",
-                             "Kernel|Operator|From|Provider|Algorithm|#Time|#Vendor|#Speedup|"
-                             "Accuracy|Conditions|#Threads|Device");
-        for (int i = 0; i < count; i++) {
-            put_kernel(out, &kernels[i]);
-        }
-        wpk_page_end_table(out);
+        put_table(out, "Served, newest first", kernels, count);
     }
     wpk_page_next(out, "kernels?page_token=", next);
     wpk_markup_raw(out, "<h2>Commands</h2>\n");
     wpk_page_command(out, "kernels pin", "KERNEL", "serves one whatever searches find");
     wpk_page_command(out, "kernels revoke", "KERNEL", "takes one back");
+    wpk_page_end(out);
+}
+
+/* ---- one kernel */
+
+void wpk_page_kernel(struct wpk_buf *out, const struct wpk_api_kernel *kernels, int count)
+{
+    const struct wpk_page page = {.title = kernels[0].id, .here = "kernels"};
+    wpk_page_begin(out, &page);
+    wpk_markup(out, "<h1>Kernel %s</h1>\n<p><code>%s</code></p>\n", kernels[0].id, kernels[0].op);
+    wpk_page_kernel_terms(out, &kernels[0], 0);
+    wpk_markup_raw(out, "<h2>Line of kernels</h2>\n");
+    put_table(out, "Of the same operator and device: this one and those before it", kernels, count);
+    wpk_markup_raw(out, "<h2>Commands</h2>\n");
+    wpk_page_command(out, "get", kernels[0].fingerprint, "-o kernel.so fetches it");
+    wpk_page_command(out, "kernels pin", kernels[0].id, "serves it whatever searches find");
+    wpk_page_command(out, "kernels revoke", kernels[0].id, "takes it back");
     wpk_page_end(out);
 }
 
@@ -83,10 +109,14 @@ static void put_pair(struct wpk_buf *out, const char *name, const struct wpk_api
     wpk_markup_raw(out, "</tr>\n");
 }
 
-static const char *schedule_of(const struct wpk_api_job *job, const char *name)
+static void put_codes(struct wpk_buf *out, const struct wpk_api_job *job, const char *name,
+                      const char *which, int number)
 {
-    int found = WPK_FIND(struct wpk_api_kernel, name, job->kernels, job->kernel_count, name);
-    return found >= 0 ? or_empty(job->kernels[found].schedule) : "";
+    const struct wpk_api_kernel *kernel = wpk_page_find_kernel(job, name);
+    char id[24], what[128];
+    snprintf(id, sizeof id, "%s%d", which, number);
+    snprintf(what, sizeof what, "the %s, %.80s", which, name);
+    wpk_page_code(out, id, what, kernel != NULL ? or_empty(kernel->schedule) : "");
 }
 
 void wpk_page_compare(struct wpk_buf *out, const struct wpk_api_job *left,
@@ -107,12 +137,16 @@ void wpk_page_compare(struct wpk_buf *out, const struct wpk_api_job *left,
         }
     }
     wpk_page_end_table(out);
-    char id[24];
-    for (int i = 0; i < left->op_count && i < 2; i++) {
-        snprintf(id, sizeof id, "left%d", i);
-        wpk_page_fold(out, id, "Schedule of the first", schedule_of(left, left->ops[i].name));
-        snprintf(id, sizeof id, "right%d", i);
-        wpk_page_fold(out, id, "Schedule of the second", schedule_of(right, left->ops[i].name));
+    for (int i = 0; i < left->op_count && i < SHOWN_IN_FULL; i++) {
+        const char *name = left->ops[i].name;
+        const struct wpk_api_op *other = wpk_api_job_op(right, name);
+        char id[24];
+        snprintf(id, sizeof id, "genes%d", i);
+        wpk_markup(out, "<h2><bdi>%s</bdi></h2>\n", name);
+        wpk_page_gene_pair(out, id, or_empty(left->ops[i].best.candidate),
+                           other != NULL ? or_empty(other->best.candidate) : "");
+        put_codes(out, left, name, "first", i);
+        put_codes(out, right, name, "second", i);
     }
     wpk_page_end(out);
 }

@@ -3,6 +3,7 @@
 #include "coordinator/pages/pages.h"
 
 #include "common/markup.h"
+#include "target/code.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -65,44 +66,30 @@ void wpk_page_trials(struct wpk_buf *out, const struct wpk_page_job_view *view)
 
 /* ---- two trials */
 
-static void put_gene(struct wpk_buf *out, const char *name, size_t size, const char *left,
-                     const char *right)
+/* The code of candidates, where the space of this version has them. */
+static void put_codes(struct wpk_buf *out, const struct wpk_api_kernel *kernel,
+                      const struct wpk_api_trial *const trials[2])
 {
-    size_t sizes[2];
-    const char *values[2] = {wpk_api_trial_gene(left, name, size, &sizes[0]),
-                             wpk_api_trial_gene(right, name, size, &sizes[1])};
-    bool same = sizes[0] == sizes[1] && memcmp(values[0], values[1], sizes[0]) == 0;
-    char text[WPK_MARKUP_VALUE_MAX + 8];
-    snprintf(text, sizeof text, "%.*s", (int)size, name);
-    wpk_markup(out, "<tr><td>%s</td>", text);
+    struct wpk_space space = {0};
+    if (wpk_space_derive_text(kernel->op, kernel->device, kernel->layouts, kernel->threads, &space,
+                              NULL) != WPK_OK) {
+        return;
+    }
     for (int i = 0; i < 2; i++) {
-        snprintf(text, sizeof text, "%.*s", (int)sizes[i], values[i]);
-        wpk_markup_raw(out, same ? "<td>" : "<td><strong>");
-        wpk_markup(out, "%s", text);
-        wpk_markup_raw(out, same ? "</td>" : "</strong></td>");
-    }
-    wpk_markup_raw(out, "</tr>\n");
-}
-
-/* The genes of the first candidate, then those that the second one has alone. */
-static void put_genes(struct wpk_buf *out, const char *left, const char *right)
-{
-    wpk_page_begin_table(out, "genes", "Genes; those that differ stand out", "Gene|One|Other");
-    for (int turn = 0; turn < 2; turn++) {
-        for (const char *at = turn == 0 ? left : right; *at != '\0'; at += strspn(at, " ")) {
-            size_t size = strcspn(at, "= "), unused;
-            if (at[size] == '=' &&
-                (turn == 0 || wpk_api_trial_gene(left, at, size, &unused)[0] == '\0')) {
-                put_gene(out, at, size, left, right);
-            }
-            at += strcspn(at, " ");
+        struct wpk_buf schedule = {0};
+        char what[32];
+        snprintf(what, sizeof what, "ask %lld", (long long)trials[i]->index);
+        if (wpk_code_schedule(&space, trials[i]->candidate, &schedule, NULL) == WPK_OK) {
+            wpk_page_code(out, i == 0 ? "one" : "other", what, wpk_buf_text(&schedule));
         }
+        wpk_buf_fini(&schedule);
     }
-    wpk_page_end_table(out);
+    wpk_space_fini(&space);
 }
 
 void wpk_page_trial_pair(struct wpk_buf *out, const char *job, const char *op,
-                         const struct wpk_api_trial *left, const struct wpk_api_trial *right)
+                         const struct wpk_api_kernel *kernel, const struct wpk_api_trial *left,
+                         const struct wpk_api_trial *right)
 {
     const struct wpk_page page = {.title = op, .here = "./"};
     wpk_page_begin(out, &page);
@@ -115,6 +102,9 @@ void wpk_page_trial_pair(struct wpk_buf *out, const char *job, const char *op,
     put_trial(out, left);
     put_trial(out, right);
     wpk_page_end_table(out);
-    put_genes(out, left->candidate, right->candidate);
+    wpk_page_gene_pair(out, "genes", left->candidate, right->candidate);
+    if (kernel != NULL) {
+        put_codes(out, kernel, (const struct wpk_api_trial *const[]){left, right});
+    }
     wpk_page_end(out);
 }

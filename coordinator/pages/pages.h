@@ -18,6 +18,8 @@ extern const size_t wpk_page_script_size;
 void wpk_page_jobs(struct wpk_buf *out, const struct wpk_api_job *jobs, int count,
                    const char *state, const char *next);
 
+/* The kernel of a job's operator; NULL: none yet. */
+const struct wpk_api_kernel *wpk_page_find_kernel(const struct wpk_api_job *job, const char *name);
 /* The mean of the operators' speedups over their vendors, geometric; 0: none has both times. */
 double wpk_page_speedup(const struct wpk_api_job *job);
 
@@ -57,12 +59,23 @@ void wpk_page_trials(struct wpk_buf *out, const struct wpk_page_job_view *view);
 /* Append the URL of the page with this operator. */
 void wpk_page_op_link(struct wpk_buf *out, const struct wpk_page_job_view *view);
 
-/* Two trials of an operator side by side: their genes. */
+/* Two trials of an operator side by side: their genes, schedules and code.
+ *   shape   kernel: of the operator, which says what it computes and where; NULL: none yet */
 void wpk_page_trial_pair(struct wpk_buf *out, const char *job, const char *op,
-                         const struct wpk_api_trial *left, const struct wpk_api_trial *right);
+                         const struct wpk_api_kernel *kernel, const struct wpk_api_trial *left,
+                         const struct wpk_api_trial *right);
+/* A table of genes: of the first candidate, then those that the second one has alone. */
+void wpk_page_gene_pair(struct wpk_buf *out, const char *id, const char *left, const char *right);
 
 void wpk_page_kernels(struct wpk_buf *out, const struct wpk_api_kernel *kernels, int count,
                       const char *next);
+/* A kernel, and those of the same operator before it.   shape   kernels [count] */
+void wpk_page_kernel(struct wpk_buf *out, const struct wpk_api_kernel *kernels, int count);
+/* The part of a page that is about one kernel; `number`: which one of the page. */
+void wpk_page_kernel_terms(struct wpk_buf *out, const struct wpk_api_kernel *kernel, int number);
+/* A schedule and its code, each to be unfolded; nothing for "".
+ *   shape   id: unique in the page; what: whose */
+void wpk_page_code(struct wpk_buf *out, const char *id, const char *what, const char *schedule);
 
 /* Operators that were looked up in vain: the answer of GET /v1/misses.
  *   errors  those of reading the answer */

@@ -4,6 +4,7 @@
 
 #include "common/json.h"
 #include "coordinator/state/model.h"
+#include "target/code.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,8 +66,13 @@ static struct wpk_api_kernel make_kernel(const char *name)
         .device = name,
         .environment = name,
         .created = name,
+        .verified_by = name,
+        .job = name,
+        .owner = name,
         .flops = 1e6,
+        .bytes = 1e6,
         .peak_flops_per_s = 1e10,
+        .peak_bytes_per_s = 1e10,
         .threads = 1,
     };
 }
@@ -140,6 +146,13 @@ static void show_job(const char *name, bool is_report, struct wpk_buf *out)
     free(curve);
 }
 
+static void show_pair(const char *name, struct wpk_buf *out)
+{
+    const struct wpk_api_kernel kernel = make_kernel(name);
+    const struct wpk_api_trial trial = {3, name, name, name, name, name, .median_ns = 10};
+    wpk_page_trial_pair(out, name, name, &kernel, &trial, &trial);
+}
+
 static void show_gone(const char *name, struct wpk_buf *out)
 {
     struct wpk_buf problem = {0};
@@ -182,6 +195,12 @@ static void test_hostile_names_are_text(void **state)
         wpk_page_kernels(&out, &kernel, 1, "");
         expect_text(&out);
         wpk_buf_reset(&out);
+        wpk_page_kernel(&out, &kernel, 1);
+        expect_text(&out);
+        wpk_buf_reset(&out);
+        show_pair(hostile[i], &out);
+        expect_text(&out);
+        wpk_buf_reset(&out);
         wpk_page_compare(&out, &job, &job);
         expect_text(&out);
         wpk_buf_reset(&out);
@@ -206,7 +225,7 @@ static void test_two_trials(void **state)
         left = {3, "c", "cpu-6 algorithm=direct Y.tile.i=8 by=<c>", "ok", "", "", .median_ns = 10},
         right = {
             9, "c", "cpu-6 algorithm=direct Y.tile.i=16 Y.dot=k", "ok", "", "", .median_ns = 10};
-    wpk_page_trial_pair(&out, "j1", "<op>", &left, &right);
+    wpk_page_trial_pair(&out, "j1", "<op>", NULL, &left, &right);
     static const char *const parts[] = {
         "<td>algorithm</td><td>direct</td><td>direct</td>",
         "<td>Y.tile.i</td><td><strong>8</strong></td><td><strong>16</strong></td>",
@@ -219,6 +238,40 @@ static void test_two_trials(void **state)
     }
     expect_text(&out);
     wpk_buf_fini(&out);
+}
+
+/* A kernel's page says what the peaks permit; that of two trials has the code of both. */
+static void test_a_kernel_has_its_code(void **state)
+{
+    (void)state;
+    static const char op[] = "input X f32[64]\noutput Y f32[64]\nY[i] = X[i] + 1\n";
+    struct wpk_buf out = {0}, schedule = {0};
+    struct wpk_api_kernel kernel = make_kernel("add");
+    struct wpk_space space;
+    struct wpk_candidate candidate;
+    char first[WPK_CANDIDATE_TEXT_MAX];
+    int count = 0;
+    kernel.op = op;
+    kernel.device = "cpu/any/avx2";
+    kernel.layouts = "fixed";
+    assert_int_equal(wpk_space_derive_text(op, kernel.device, "fixed", 1, &space, NULL), WPK_OK);
+    assert_int_equal(wpk_space_construct(&space, &candidate, 1, &count), WPK_OK);
+    assert_int_equal(wpk_candidate_encode(&space, &candidate, first, sizeof first), WPK_OK);
+    const struct wpk_api_trial one = {3, "c", first, "ok", "", "", .median_ns = 10},
+                               other = {9, "c", "cpu-1 no=1", "ok", "", "", .median_ns = 10};
+    wpk_page_trial_pair(&out, "j1", "add", &kernel, &one, &other);
+    assert_non_null(strstr(wpk_buf_text(&out), "Schedule of ask 3"));
+    assert_non_null(strstr(wpk_buf_text(&out), "Code of ask 3"));
+    assert_null(strstr(wpk_buf_text(&out), "Schedule of ask 9"));
+    wpk_buf_reset(&out);
+    assert_int_equal(wpk_code_schedule(&space, first, &schedule, NULL), WPK_OK);
+    kernel.schedule = wpk_buf_text(&schedule);
+    wpk_page_kernel(&out, &kernel, 1);
+    assert_non_null(strstr(wpk_buf_text(&out), "Code of add"));
+    assert_non_null(strstr(wpk_buf_text(&out), "(10000 % of the time)"));
+    wpk_buf_fini(&out);
+    wpk_buf_fini(&schedule);
+    wpk_space_fini(&space);
 }
 
 static void test_a_report_needs_nothing_else(void **state)
@@ -295,6 +348,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hostile_names_are_text),
         cmocka_unit_test(test_two_trials),
+        cmocka_unit_test(test_a_kernel_has_its_code),
         cmocka_unit_test(test_a_report_needs_nothing_else),
         cmocka_unit_test(test_the_fleet_lists_what_is_wrong),
         cmocka_unit_test(test_a_large_fleet_is_a_short_page),

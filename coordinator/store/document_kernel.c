@@ -143,6 +143,8 @@ wpk_err wpk_document_kernel_row(const struct wpk_kernel_row *row, struct wpk_buf
     wpk_json_put_bool(w, "pinned", row->pinned);
     put_revoked(w, row);
     wpk_json_put_text_or_null(w, "verified_by", row->verified_by);
+    wpk_json_put_text_or_null(w, "job", row->job);
+    wpk_json_put_text_or_null(w, "owner", row->owner);
     wpk_json_put_text_or_null(w, "manifest", row->manifest);
     wpk_json_put_text_or_null(w, "signature", row->signature);
     wpk_err err = wpk_json_finish(w, false, &front);

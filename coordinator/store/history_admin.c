@@ -24,14 +24,14 @@ void wpk_history_origin(struct wpk_store *store, uint64_t problem_id, const char
 
 #define KERNEL_COLUMNS                                                                             \
     "k.id, k.problem_id, k.served, k.pinned, k.revoked_at, k.revoked_reason, k.verified_by,"       \
-    " k.manifest, k.signature, k.document"
+    " k.manifest, k.signature, k.document, " WPK_HISTORY_ASKED
 
 static struct wpk_kernel_row read_kernel(const struct wpk_rows *rows)
 {
     struct wpk_kernel_row row;
-    wpk_rows_get(rows, "uuffusssss", &row.id, &row.problem_id, &row.served, &row.pinned,
+    wpk_rows_get(rows, "uuffusssssss", &row.id, &row.problem_id, &row.served, &row.pinned,
                  &row.revoked_at, &row.revoked_reason, &row.verified_by, &row.manifest,
-                 &row.signature, &row.document);
+                 &row.signature, &row.document, &row.job, &row.owner);
     return row;
 }
 

@@ -19,6 +19,12 @@ struct wpk_history_origin {
 void wpk_history_origin(struct wpk_store *store, uint64_t problem_id, const char *provider,
                         const char *candidate, struct wpk_history_origin *out);
 
+/* Columns of a kernel `k`: the job that first asked for its search, and that job's owner. */
+#define WPK_HISTORY_ASKED WPK_HISTORY_ASKED_AS("id") ", " WPK_HISTORY_ASKED_AS("owner")
+#define WPK_HISTORY_ASKED_AS(column)                                                               \
+    "(SELECT j." column " FROM job_op o JOIN job j ON j.number = o.job_number"                     \
+    " WHERE o.search_id = k.search_id ORDER BY o.job_number LIMIT 1)"
+
 /* A row of the table `kernel`; its texts are valid until the store's next call. */
 struct wpk_kernel_row {
     uint64_t id;
@@ -28,6 +34,8 @@ struct wpk_kernel_row {
     uint64_t revoked_at; /* 0: not revoked */
     const char *revoked_reason;
     const char *verified_by;
+    const char *job;   /* the first that asked for its search; "": it was pruned */
+    const char *owner; /* of that job */
     const char *manifest;
     const char *signature;
     const char *document;

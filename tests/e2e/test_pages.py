@@ -72,7 +72,17 @@ def test_pages_of_a_job(box):
     check(visit(service, "/ui/nonsense")[0] == 404, "no such page")
     pair = visit(service, "/ui/trials?id=%s&op=small&a=0&b=3" % job)[1]
     check("<td>0</td>" in pair.replace(' class="n"', "") and "<td>3</td>" in pair.replace(' class="n"', ""), "two trials", pair)
+    check("Schedule of ask 0" in pair and "Code of ask 3" in pair, "schedules and code of both", pair)
     check(visit(service, "/ui/trials?id=%s&op=small&a=0&b=99" % job)[0] == 404, "no such trial")
+    kernel = service.ask("GET", "/v1/kernels")[1]["kernels"][0]
+    check(kernel["job"] == job and kernel["owner"], "who asked for a kernel", kernel)
+    path = "/ui/kernel?id=" + kernel["id"]
+    check_page(path, *visit(service, path))
+    page = visit(service, path)[1]
+    check("At the device's peaks" in page.replace("&#39;", "'") and kernel["verified_by"] in page and job in page
+          and "Code of" in page, "all of a kernel", page)
+    for wrong in ("", "k0", "k99", "x", "k18446744073709551615"):
+        check(visit(service, "/ui/kernel?id=" + wrong)[0] == 404, "no such kernel", wrong)
     every = service.ask("GET", "/v1/jobs/%s/trials?op=small" % job)[1]["trials"]
     fine = service.ask("GET", "/v1/jobs/%s/trials?op=small&outcome=ok" % job)[1]
     check([t["index"] for t in fine["trials"]] == [t["index"] for t in every if t["index"] >= 0 and t["outcome"] == "ok"]
@@ -123,7 +133,7 @@ def test_pages_in_a_browser(box):
                                                     dashboard.text(dashboard.out)), 30)
         browser.open(url.group(1) + url.group(2))
         for path in PAGES + ("/ui/job?id=" + job, "/ui/compare?a=%s&b=%s" % (job, job),
-                             "/ui/trials?id=%s&op=small&a=0&b=3" % job):
+                             "/ui/trials?id=%s&op=small&a=0&b=3" % job, "/ui/kernel?id=k1"):
             check_looks(browser, url.group(1) + path, path)
         box.ctl("report", job, "-o", box.path("report.html"), "--server", service.url)
         check_looks(browser, "file://" + box.path("report.html"), "a report")

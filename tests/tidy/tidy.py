@@ -72,7 +72,7 @@ MAY_INCLUDE = {
     "coordinator/index": ["coordinator/store"],
     "coordinator/http": ["coordinator/access"],
     "coordinator/effects": ["coordinator/http", "coordinator/index"],
-    "coordinator/pages": ["coordinator/store"],
+    "coordinator/pages": ["coordinator/store", "target"],
     "coordinator/api": ["coordinator/effects", "coordinator/pages", "ir/reference"],
     "coordinator/db": ["coordinator/store"],
     # model: wpkctl turns a model into operators and a plan; the service knows no model.

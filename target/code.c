@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/schedule_file.h"
+#include "target/code.h"
 
 #include "nest/target.h"
+#include "search/transfer.h"
+#include "target/c/print.h"
 #include "target/codegen.h"
 #include "target/gpu/print.h"
 
@@ -58,17 +60,38 @@ static wpk_err print_cuda(const struct wpk_schedule *schedule, struct wpk_buf *o
     return err;
 }
 
-wpk_err wpk_kernel_code_print(enum wpk_kernel_code form, const char *schedule, struct wpk_buf *out,
-                              struct wpk_diag *diag)
+wpk_err wpk_code_print(enum wpk_code form, const char *schedule, struct wpk_buf *out,
+                       struct wpk_diag *diag)
 {
     struct wpk_schedule *parsed = WPK_DEMAND(calloc(1, sizeof(*parsed))); /* large */
 
     wpk_err err = wpk_schedule_parse(schedule, parsed, diag);
     if (err == WPK_OK) {
-        err = form == WPK_KERNEL_CODE_HALIDE ? print_halide(parsed, out, diag)
-                                             : print_cuda(parsed, out, diag);
+        bool own = form == WPK_CODE_OWN;
+        err = own && strcmp(parsed->by, wpk_back_end_name(WPK_BACK_END_c)) == 0
+                  ? wpk_c_print(parsed, "wpk_main", out, diag)
+              : form == WPK_CODE_CUDA ||
+                      (own && strcmp(parsed->by, wpk_back_end_name(WPK_BACK_END_cuda)) == 0)
+                  ? print_cuda(parsed, out, diag)
+                  : print_halide(parsed, out, diag);
         wpk_schedule_fini(parsed);
     }
     free(parsed);
+    return err;
+}
+
+wpk_err wpk_code_schedule(const struct wpk_space *space, const char *candidate, struct wpk_buf *out,
+                          struct wpk_diag *diag)
+{
+    struct wpk_candidate read;
+    struct wpk_schedule *schedule = WPK_DEMAND(calloc(1, sizeof(*schedule))); /* large */
+
+    wpk_err err = wpk_space_fits(space, candidate, &read, diag);
+    err = err == WPK_OK ? wpk_lower(space, &read, schedule, diag) : err;
+    if (err == WPK_OK) {
+        err = wpk_schedule_print(schedule, out);
+        wpk_schedule_fini(schedule);
+    }
+    free(schedule);
     return err;
 }
