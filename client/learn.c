@@ -9,7 +9,6 @@
 #include "common/format.h"
 #include "common/fs.h"
 #include "common/json.h"
-#include "ir/notation/notation.h"
 #include "search/strategy/model.h"
 
 #include <stdio.h>

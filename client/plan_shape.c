@@ -6,7 +6,6 @@
 #include "schema/model_plan.h"
 #include "schema/npy.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include "common/fs.h"
 #include "schema/fields.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define FILE_SIZE_MAX ((size_t)64 << 10)

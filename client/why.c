@@ -7,7 +7,6 @@
 #include "client/trial_list.h"
 #include "common/format.h"
 #include "common/json.h"
-#include "ir/notation/notation.h"
 #include "search/candidate_nest.h"
 #include "search/feature.h"
 #include "search/worth.h"

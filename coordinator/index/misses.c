@@ -5,7 +5,6 @@
 #include "coordinator/state/table.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 struct wpk_misses {

@@ -5,7 +5,6 @@
 
 #include "model/operator/operator.h"
 
-#include <stdio.h>
 #include <string.h>
 
 struct wpk_parameter wpk_parameter_like(int value, const struct wpk_graph_value *like)

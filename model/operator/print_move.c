@@ -3,7 +3,6 @@
 #include "model/operator/operator_forms.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* ---- reshaping: axes of input and output that span the same elements form a group

@@ -11,7 +11,6 @@
 #include "model/operator/operator_forms.h"
 
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 
 #include "ir/derive/extract.h"
 #include "ir/instruction/instruction.h"
-#include "search/back_end.h"
 #include "target/cpu/rules.h"
 
 static int64_t product(const int64_t *values, int count)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Changing a candidate until it keeps the rules of legal.c. */
-#include "search/back_end.h"
 #include "target/cpu/rules.h"
 
 #define GROUP_TRIES_MAX 400
