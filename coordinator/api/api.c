@@ -50,16 +50,15 @@ static const struct route {
     {"POST", "/v1/jobs", WPK_ROLE_SUBMIT, BOTH, WPK_JOB_SIZE_MAX, wpk_api_post_job, ""},
     {"GET", "/v1/jobs", WPK_ROLE_READ, STORE, 0, wpk_api_list_jobs, PAGE "state "},
     {"GET", "/v1/jobs/*", WPK_ROLE_READ, STORE, 0, wpk_api_get_job, ""},
-    {"POST", "/v1/jobs/*:cancel", WPK_ROLE_SUBMIT, LOOP, SMALL_BODY, wpk_api_cancel_job, ""},
-    {"POST", "/v1/jobs/*:pause", WPK_ROLE_SUBMIT, LOOP, SMALL_BODY, wpk_api_pause_job, ""},
-    {"POST", "/v1/jobs/*:resume", WPK_ROLE_SUBMIT, LOOP, SMALL_BODY, wpk_api_resume_job, ""},
+    {"POST", "/v1/jobs/*:cancel", WPK_ROLE_SUBMIT, LOOP, SMALL_BODY, wpk_api_change_job, ""},
+    {"POST", "/v1/jobs/*:pause", WPK_ROLE_SUBMIT, LOOP, SMALL_BODY, wpk_api_change_job, ""},
+    {"POST", "/v1/jobs/*:resume", WPK_ROLE_SUBMIT, LOOP, SMALL_BODY, wpk_api_change_job, ""},
     {"GET", "/v1/jobs/*/trials", WPK_ROLE_READ, STORE, 0, wpk_api_list_trials, PAGE "op outcome "},
 
     {"GET", "/v1/workers", WPK_ROLE_READ, LOOP, 0, wpk_api_list_workers, PAGE},
-    {"POST", "/v1/workers:drain", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_drain_worker, ""},
-    {"POST", "/v1/workers:quarantine", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_quarantine_worker,
-     ""},
-    {"POST", "/v1/workers:resume", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_resume_worker, ""},
+    {"POST", "/v1/workers:drain", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_set_worker, ""},
+    {"POST", "/v1/workers:quarantine", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_set_worker, ""},
+    {"POST", "/v1/workers:resume", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_set_worker, ""},
     {"GET", "/v1/demand", WPK_ROLE_READ, LOOP, 0, wpk_api_get_demand, "device "},
     {"GET", "/v1/devices", WPK_ROLE_READ, INDEX, 0, wpk_api_list_devices, ""},
 
@@ -67,11 +66,10 @@ static const struct route {
     {"GET", "/v1/kernels/*/manifest", WPK_ROLE_READ, STORE, 0, wpk_api_get_manifest, ""},
     {"GET", "/v1/kernels/*/history", WPK_ROLE_READ, STORE, 0, wpk_api_list_kernel_history, PAGE},
     {"POST", "/v1/kernels/*:choice", WPK_ROLE_READ, STORE, CHOICE_BODY, wpk_api_choose_kernel, ""},
-    {"POST", "/v1/kernels/*:pin", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_pin_kernel, ""},
-    {"POST", "/v1/kernels/*:unpin", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_unpin_kernel, ""},
-    {"POST", "/v1/kernels/*:revoke", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_revoke_kernel, ""},
-    {"POST", "/v1/kernels/*:rollback", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_roll_back_kernel,
-     ""},
+    {"POST", "/v1/kernels/*:pin", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_change_kernel, ""},
+    {"POST", "/v1/kernels/*:unpin", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_change_kernel, ""},
+    {"POST", "/v1/kernels/*:revoke", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_change_kernel, ""},
+    {"POST", "/v1/kernels/*:rollback", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_change_kernel, ""},
     {"GET", "/v1/artifacts/*", WPK_ROLE_READ, STORE, 0, wpk_api_get_artifact, ""},
 
     {"POST", "/v1/tokens", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_post_token, ""},
@@ -258,6 +256,8 @@ void wpk_api_serve(const struct wpk_api *api, const struct wpk_http_request *req
                          "there is no such resource; openapi.yaml lists them");
     } else {
         out->allow[0] = '\0';
+        const char *colon = strchr(route->path, ':');
+        call.verb = colon != NULL ? colon + 1 : "";
         if (admit(&call, route)) {
             serve(&call, route);
         }

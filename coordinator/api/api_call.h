@@ -12,6 +12,7 @@ struct wpk_call {
     const struct wpk_http_request *request;
     struct wpk_api_answer *answer;
     char name[WPK_ID_MAX]; /* the id in the path: of a job, an artifact */
+    const char *verb;      /* of the path, such as cancel; "": none */
 };
 
 /* ---- answering */
@@ -87,26 +88,16 @@ bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *k
  * To add a resource, describe it in schema/openapi.yaml, list its handler below, add its route in
  * api.c, and write the handler in api_NAME.c. docs/hacking.md names the files in other folders. */
 
+/* clang-format off */
 #define WPK_API_HANDLERS(X)                                                                        \
-    X(get_health)                                                                                  \
-    X(get_ready)                                                                                   \
-    X(get_metrics)                                                                                 \
-    X(get_signing_key)                                                                             \
-    X(get_demand)                                                                                  \
-    X(post_job)                                                                                    \
-    X(list_jobs)                                                                                   \
-    X(get_job)                                                                                     \
-    X(cancel_job)                                                                                  \
-    X(pause_job)                                                                                   \
-    X(resume_job)                                                                                  \
-    X(list_trials) X(list_workers) X(drain_worker) X(quarantine_worker) X(resume_worker)           \
-        X(list_devices) X(list_kernels) X(list_misses) X(get_kernel) X(get_manifest)               \
-            X(list_kernel_history) X(lookup_kernel) X(choose_kernel) X(pin_kernel) X(unpin_kernel) \
-                X(revoke_kernel) X(roll_back_kernel) X(get_artifact) X(post_token) X(list_tokens)  \
-                    X(delete_token) X(list_audit) X(page_home) X(page_jobs) X(page_job)            \
-                        X(page_report) X(page_compare) X(page_trials) X(page_kernels)              \
-                            X(page_kernel) X(page_misses) X(page_fleet) X(page_style)              \
-                                X(page_script) X(page_sign_in) X(sign_in)
+    X(get_health) X(get_ready) X(get_metrics) X(get_signing_key) X(get_demand) X(post_job)         \
+    X(list_jobs) X(get_job) X(change_job) X(list_trials) X(list_workers) X(set_worker)             \
+    X(list_devices) X(list_kernels) X(list_misses) X(get_kernel) X(get_manifest)                   \
+    X(list_kernel_history) X(lookup_kernel) X(choose_kernel) X(change_kernel) X(get_artifact)      \
+    X(post_token) X(list_tokens) X(delete_token) X(list_audit) X(page_home) X(page_jobs)           \
+    X(page_job) X(page_report) X(page_compare) X(page_trials) X(page_kernels) X(page_kernel)       \
+    X(page_misses) X(page_fleet) X(page_style) X(page_script) X(page_sign_in) X(sign_in)
+/* clang-format on */
 
 #define WPK_API_DECLARE(name) void wpk_api_##name(struct wpk_call *call);
 WPK_API_HANDLERS(WPK_API_DECLARE)

@@ -311,38 +311,29 @@ void wpk_api_get_job(struct wpk_call *call)
     }
 }
 
-static void change_job(struct wpk_call *call, const char *action, enum wpk_event_kind kind)
+void wpk_api_change_job(struct wpk_call *call)
 {
+    static const char *const verbs[] = {"cancel", "pause", "resume"};
+    static const char *const actions[] = {"job.cancel", "job.pause", "job.resume"};
+    static const enum wpk_event_kind kinds[] = {WPK_EVENT_CANCEL, WPK_EVENT_PAUSE,
+                                                WPK_EVENT_RESUME};
+    int verb = wpk_list_find(verbs, 3, call->verb);
     const struct wpk_job_entry *job = wpk_coordinator_job(call->api->coordinator, call->name);
     if (job == NULL || job->finished_wall_ns != 0) {
         wpk_api_get_job(call); /* it has ended, or never was */
         if (call->answer->status == 404 || call->answer->status == 410) {
-            wpk_change_log(call, action, call->name, WPK_ENOENT, "");
+            wpk_change_log(call, actions[verb], call->name, WPK_ENOENT, "");
         }
         return;
     }
     bool may = may_change(call, job->owner);
-    wpk_change_log(call, action, job->id, may ? WPK_OK : WPK_EACCES, "");
+    wpk_change_log(call, actions[verb], job->id, may ? WPK_OK : WPK_EACCES, "");
     if (may) {
-        struct wpk_event event = {.kind = kind, .request = call->request->id, .job_id = job->id};
+        struct wpk_event event = {
+            .kind = kinds[verb], .request = call->request->id, .job_id = job->id};
         call->answer->how = WPK_API_LATER;
         wpk_executor_step(call->api->executor, &event);
     }
-}
-
-void wpk_api_cancel_job(struct wpk_call *call)
-{
-    change_job(call, "job.cancel", WPK_EVENT_CANCEL);
-}
-
-void wpk_api_pause_job(struct wpk_call *call)
-{
-    change_job(call, "job.pause", WPK_EVENT_PAUSE);
-}
-
-void wpk_api_resume_job(struct wpk_call *call)
-{
-    change_job(call, "job.resume", WPK_EVENT_RESUME);
 }
 
 /* ---- lists */

@@ -8,16 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef wpk_err (*change_fn)(struct wpk_store *store, struct wpk_kernel_change *change,
-                             struct wpk_diag *diag);
-
 struct detail {
-    change_fn fn;
+    int verb; /* index into verbs */
     struct wpk_kernel_change kernel;
-    bool tell_served; /* the answer is what is served now, not what was named */
-    bool tell_next;   /* the answer names what is served now, and so does the audit log */
     char reason[256];
 };
+
+enum { PIN, UNPIN, REVOKE, ROLL_BACK };
+static const char *const verbs[] = {"pin", "unpin", "revoke", "rollback"};
+static const char *const actions[] = {"kernel.pin", "kernel.unpin", "kernel.revoke",
+                                      "kernel.rollback"};
+static wpk_err (*const changes[])(struct wpk_store *store, struct wpk_kernel_change *change,
+                                  struct wpk_diag *diag) = {
+    wpk_history_pin, wpk_history_unpin, wpk_history_revoke, wpk_history_roll_back};
 
 static void append_row(void *user, const struct wpk_kernel_row *row)
 {
@@ -62,16 +65,19 @@ static void apply(struct wpk_change *change, struct wpk_store *store)
 {
     struct detail *detail = change->detail;
     detail->kernel.reason = detail->reason;
-    change->err = detail->fn(store, &detail->kernel, &change->diag);
+    change->err = changes[detail->verb](store, &detail->kernel, &change->diag);
     if (change->err == WPK_ENOENT) {
         wpk_diag_set(&change->diag, "no such kernel; the list of kernels has their ids");
     }
     if (change->err != WPK_OK) {
         return;
     }
-    uint64_t told = detail->tell_served ? detail->kernel.serves : detail->kernel.kernel_id;
+    /* The answer is what was named; of a rollback, what is served now. That of a revoked one names
+     * the latter, and so does the audit log. */
+    bool rolls_back = detail->verb == ROLL_BACK;
+    uint64_t told = rolls_back ? detail->kernel.serves : detail->kernel.kernel_id;
     if (wpk_history_read_kernel(store, told, append_row, change)) {
-        if (detail->tell_next && change->err == WPK_OK) {
+        if (detail->verb == REVOKE && change->err == WPK_OK) {
             append_next(&detail->kernel, &change->answer.body);
             log_next(&detail->kernel, change->audit.detail, sizeof change->audit.detail);
         }
@@ -101,9 +107,7 @@ static void get_reason(struct wpk_json_reader *r, void *out)
     }
 }
 
-/* `what`: how the answer is made. */
-static void change_kernel(struct wpk_call *call, const char *action, change_fn fn,
-                          struct detail what)
+void wpk_api_change_kernel(struct wpk_call *call)
 {
     uint64_t id;
     struct detail *detail = WPK_DEMAND(calloc(1, sizeof *detail));
@@ -112,35 +116,12 @@ static void change_kernel(struct wpk_call *call, const char *action, change_fn f
         free(detail);
         return;
     }
-    detail->fn = fn;
+    detail->verb = wpk_list_find(verbs, 4, call->verb);
     detail->kernel.kernel_id = id;
-    detail->tell_served = what.tell_served;
-    detail->tell_next = what.tell_next;
-    struct wpk_change *change = wpk_change_new(call, action, call->name);
+    struct wpk_change *change = wpk_change_new(call, actions[detail->verb], call->name);
     memcpy(change->audit.detail, detail->reason, sizeof detail->reason);
     change->detail = detail;
     change->apply = apply;
     change->after = after;
     wpk_change_answer(call, change);
-}
-
-void wpk_api_pin_kernel(struct wpk_call *call)
-{
-    change_kernel(call, "kernel.pin", wpk_history_pin, (struct detail){0});
-}
-
-void wpk_api_unpin_kernel(struct wpk_call *call)
-{
-    change_kernel(call, "kernel.unpin", wpk_history_unpin, (struct detail){0});
-}
-
-void wpk_api_revoke_kernel(struct wpk_call *call)
-{
-    change_kernel(call, "kernel.revoke", wpk_history_revoke, (struct detail){.tell_next = true});
-}
-
-void wpk_api_roll_back_kernel(struct wpk_call *call)
-{
-    change_kernel(call, "kernel.rollback", wpk_history_roll_back,
-                  (struct detail){.tell_served = true});
 }

@@ -63,14 +63,20 @@ static void get_named(struct wpk_json_reader *r, void *out)
     }
 }
 
-static void set_admin_state(struct wpk_call *call, const char *action, enum wpk_admin_state state)
+void wpk_api_set_worker(struct wpk_call *call)
 {
+    static const char *const verbs[] = {"drain", "quarantine", "resume"};
+    static const char *const actions[] = {"worker.drain", "worker.quarantine", "worker.resume"};
+    static const enum wpk_admin_state states[] = {WPK_ADMIN_STATE_DRAIN, WPK_ADMIN_STATE_QUARANTINE,
+                                                  WPK_ADMIN_STATE_NONE};
+    int verb = wpk_list_find(verbs, 3, call->verb);
+    enum wpk_admin_state state = states[verb];
     struct named named = {.name = ""};
     if (!wpk_call_read(call, get_named, &named)) {
         return;
     }
     wpk_err err = wpk_admin_state_check(call->api->coordinator, named.name, state);
-    wpk_change_log(call, action, named.name, err, named.reason);
+    wpk_change_log(call, actions[verb], named.name, err, named.reason);
     struct wpk_event event = {.kind = WPK_EVENT_WORKER_SET,
                               .request = call->request->id,
                               .worker = named.name,
@@ -78,21 +84,6 @@ static void set_admin_state(struct wpk_call *call, const char *action, enum wpk_
                               .reason = named.reason};
     call->answer->how = WPK_API_LATER;
     wpk_executor_step(call->api->executor, &event);
-}
-
-void wpk_api_drain_worker(struct wpk_call *call)
-{
-    set_admin_state(call, "worker.drain", WPK_ADMIN_STATE_DRAIN);
-}
-
-void wpk_api_quarantine_worker(struct wpk_call *call)
-{
-    set_admin_state(call, "worker.quarantine", WPK_ADMIN_STATE_QUARANTINE);
-}
-
-void wpk_api_resume_worker(struct wpk_call *call)
-{
-    set_admin_state(call, "worker.resume", WPK_ADMIN_STATE_NONE);
 }
 
 /* True if a worker of this device, a class or a kind, could do the work, whatever its labels. */
