@@ -245,17 +245,19 @@ static wpk_err run(struct dashboard *d, struct wpk_diag *diag)
 enum wpk_exit wpk_command_dashboard(struct wpk_invocation *call)
 {
     struct wpk_session_options given = {.need = WPK_SESSION_HISTORY};
-    const char *plan = NULL;
+    const char *plan = NULL, *onnx = NULL;
     const struct wpk_option options[] = {
         WPK_SESSION_OPTION_ROWS(given), WPK_PLAN_SHAPE_OPTION_ROW(shapes),
-        WPK_ARGS_TEXT("plan", "FILE", "show this plan of a model, too", &plan), WPK_ARGS_END};
+        WPK_ARGS_TEXT("plan", "FILE", "show this plan of a model, too", &plan),
+        WPK_ARGS_TEXT("onnx", "MODEL.onnx", "the plan's model", &onnx), WPK_ARGS_END};
     struct wpk_session session = {0};
     struct dashboard dashboard = {.session = &session, .listener = -1};
     if (!wpk_command_begin(call, options, 0, 0)) {
         return call->status;
     }
-    wpk_err err =
-        plan != NULL ? wpk_plan_show(plan, &shapes, true, &dashboard.plan, &call->diag) : WPK_OK;
+    wpk_err err = plan != NULL
+                      ? wpk_plan_show(plan, &shapes, true, onnx, &dashboard.plan, &call->diag)
+                      : WPK_OK;
     err = err == WPK_OK ? wpk_session_open(call->context, &given, &session, &call->diag) : err;
     err = err == WPK_OK ? run(&dashboard, &call->diag) : err;
     wpk_session_close(&session);
@@ -266,11 +268,12 @@ enum wpk_exit wpk_command_dashboard(struct wpk_invocation *call)
 enum wpk_exit wpk_command_report(struct wpk_invocation *call)
 {
     struct wpk_session_options given = {.need = WPK_SESSION_HISTORY};
-    const char *op = NULL, *path = NULL;
+    const char *op = NULL, *path = NULL, *onnx = NULL;
     const struct wpk_option options[] = {
         WPK_SESSION_OPTION_ROWS(given),
         WPK_ARGS_TEXT("op", "NAME", "the operator that is shown in full; default: the first", &op),
         WPK_ARGS_OUTPUT("where the HTML goes", &path),
+        WPK_ARGS_TEXT("onnx", "MODEL.onnx", "a plan's model, whose own graph is shown, too", &onnx),
         WPK_PLAN_SHAPE_OPTION_ROW(shapes),
         WPK_ARGS_END,
     };
@@ -286,7 +289,7 @@ enum wpk_exit wpk_command_report(struct wpk_invocation *call)
     if (path == NULL) {
         err = wpk_fail(&call->diag, WPK_EINVAL, "-o says where the HTML goes");
     } else if (is_plan) {
-        err = wpk_plan_show(what, &shapes, true, &reply.body, &call->diag);
+        err = wpk_plan_show(what, &shapes, true, onnx, &reply.body, &call->diag);
     } else if (!wpk_session_is_job_id(what, &call->diag)) {
         err = WPK_EINVAL;
     }

@@ -7,6 +7,7 @@
 #include "common/fs.h"
 #include "common/markup.h"
 #include "common/page.h"
+#include "model/onnx/read.h"
 #include "schema/model_plan.h"
 
 #include <stdio.h>
@@ -216,6 +217,66 @@ static wpk_err draw(struct drawing *d)
     return wpk_buf_status(&d->out);
 }
 
+/* ---- the model's own graph */
+
+/* Which step computes a node first, or why none does. */
+static void say_fate(const struct drawing *d, const char *node, char out[NAME_MAX_SHOWN])
+{
+    size_t size = strlen(node);
+
+    out[0] = '\0';
+    for (int s = 0; s < d->shape->step_count; s++) {
+        const char *text = d->shape->steps[s].node; /* names with " + " between them */
+        for (const char *at = strstr(text, node); at != NULL; at = strstr(at + 1, node)) {
+            if ((at == text || at[-1] == ' ') && (at[size] == '\0' || at[size] == ' ')) {
+                snprintf(out, NAME_MAX_SHOWN, "step %d", s);
+                return;
+            }
+        }
+    }
+    for (int i = 0; i < d->shape->note_count && out[0] == '\0'; i++) {
+        if (strcmp(d->shape->notes[i].node, node) == 0) {
+            snprintf(out, NAME_MAX_SHOWN, "%s", d->shape->notes[i].why);
+        }
+    }
+}
+
+static void put_graph_lines(struct drawing *d, const struct wpk_graph *graph, const int *values,
+                            int count, int row)
+{
+    for (int i = 0; i < count; i++) {
+        const struct wpk_graph_value *value = values[i] < 0 ? NULL : &graph->values[values[i]];
+        if (value != NULL && (value->writer >= 0 || value->is_input)) {
+            put_line(d, value->writer + 1, row);
+        }
+    }
+}
+
+/* Row 0 has the inputs, row i + 1 has node i, and the last one the outputs. */
+static void draw_graph(struct drawing *d, const struct wpk_graph *graph)
+{
+    char fate[NAME_MAX_SHOWN];
+    struct wpk_buf text = {0};
+    int last = graph->node_count + 1;
+
+    wpk_svg_begin(&d->out, WIDTH, (int)row_y(last + 1), NULL);
+    put_row(d, 0, "in", "inputs", "");
+    for (int n = 0; n < graph->node_count; n++) {
+        const struct wpk_graph_node *node = &graph->nodes[n];
+        wpk_buf_reset(&text);
+        wpk_buf_printf(&text, "%s: %s", node->op, node->name);
+        say_fate(d, node->name, fate);
+        put_row(d, n + 1, "", wpk_buf_text(&text), fate);
+        put_graph_lines(d, graph, node->inputs, node->input_count, n + 1);
+    }
+    put_row(d, last, "out", "outputs", "");
+    put_graph_lines(d, graph, graph->outputs, graph->output_count, last);
+    wpk_buf_append_text(&d->out, "</svg>\n");
+    wpk_buf_fini(&text);
+}
+
+/* ---- a plan's page */
+
 /* Find the set of shapes that is wanted. */
 static wpk_err choose_shape(struct drawing *d, const struct wpk_option_list *shapes,
                             struct wpk_diag *diag)
@@ -238,8 +299,19 @@ static wpk_err choose_shape(struct drawing *d, const struct wpk_option_list *sha
     return err;
 }
 
-static void put_page(const struct drawing *d, const char *path,
-                     const struct wpk_option_list *shapes, struct wpk_buf *out)
+static void put_drawing(const struct drawing *d, const char *title, struct wpk_buf *out)
+{
+    wpk_markup(out,
+               "<h2>%s</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
+               "aria-label=\"%s\">\n",
+               title, title);
+    wpk_buf_append(out, d->out.data, d->out.size);
+    wpk_markup_raw(out, "</div>\n");
+}
+
+/* `graph` may be NULL. */
+static void put_page(struct drawing *d, const char *path, const struct wpk_option_list *shapes,
+                     const struct wpk_graph *graph, struct wpk_buf *out)
 {
     const char *slash = strrchr(path, '/');
     const struct wpk_page page = {.title = slash != NULL ? slash + 1 : path, .is_file = true};
@@ -256,18 +328,21 @@ static void put_page(const struct drawing *d, const char *path,
     if (wpk_profile_page(path, shapes, out, &diag) != WPK_OK) {
         wpk_markup(out, "<p class=\"note\">It was not run here: %s.</p>\n", diag.text);
     }
-    wpk_markup_raw(out, "<h2>From the model's nodes to steps</h2>\n<div class=\"scroll\" "
-                        "tabindex=\"0\" role=\"region\" aria-label=\"Steps\">\n");
-    wpk_buf_append(out, d->out.data, d->out.size);
-    wpk_markup_raw(out, "</div>\n");
+    put_drawing(d, "From the model's nodes to steps", out);
+    if (graph != NULL) {
+        wpk_buf_reset(&d->out);
+        draw_graph(d, graph);
+        put_drawing(d, "The model's own graph, and which step computes each node", out);
+    }
     wpk_page_end(out);
 }
 
 wpk_err wpk_plan_show(const char *path, const struct wpk_option_list *shapes, bool is_page,
-                      struct wpk_buf *out, struct wpk_diag *diag)
+                      const char *onnx, struct wpk_buf *out, struct wpk_diag *diag)
 {
     struct wpk_buf bytes = {.size_max = FILE_SIZE_MAX};
     struct wpk_model_plan plan = {.threads = 0};
+    struct wpk_graph graph = {.node_count = 0};
     struct drawing d = {.plan = &plan, .is_part = is_page};
 
     wpk_err err = wpk_fs_read(path, FILE_SIZE_MAX - 1, &bytes, diag);
@@ -278,12 +353,14 @@ wpk_err wpk_plan_show(const char *path, const struct wpk_option_list *shapes, bo
     }
     err = err == WPK_OK ? choose_shape(&d, shapes, diag) : err;
     err = err == WPK_OK ? draw(&d) : err;
+    err = err == WPK_OK && onnx != NULL ? wpk_onnx_read(onnx, &graph, diag) : err;
     if (err == WPK_OK && is_page) {
-        put_page(&d, path, shapes, out);
+        put_page(&d, path, shapes, onnx != NULL ? &graph : NULL, out);
     } else if (err == WPK_OK) {
         wpk_buf_append(out, d.out.data, d.out.size);
     }
     wpk_buf_fini(&d.out);
+    wpk_graph_fini(&graph);
     wpk_model_plan_fini(&plan);
     wpk_buf_fini(&bytes);
     return err == WPK_OK ? wpk_buf_status(out) : err;
@@ -307,7 +384,7 @@ enum wpk_exit wpk_command_show(struct wpk_invocation *call)
     if (path == NULL) {
         wpk_diag_set(&call->diag, "-o says where the SVG goes");
     } else {
-        err = wpk_plan_show(call->args.operands[0], &shapes, false, &out, &call->diag);
+        err = wpk_plan_show(call->args.operands[0], &shapes, false, NULL, &out, &call->diag);
         err = err == WPK_OK ? wpk_fs_write(path, out.data, out.size, 0666, &call->diag) : err;
         err = err == WPK_ENOENT ? WPK_EINVAL : err;
     }

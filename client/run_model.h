@@ -70,9 +70,10 @@ wpk_err wpk_check_model(const struct wpk_command_context *context, const char *p
                         const struct wpk_check_model *options, struct wpk_diag *diag);
 
 /* Append the drawing of a plan, or a report with it, and with times if the plan runs here.
- *   errors  those of reading the plan; WPK_EINVAL  it has no such shapes */
+ *   shape   onnx: the model's file, whose own graph the report shows, too; NULL: none
+ *   errors  those of reading the plan and the model; WPK_EINVAL  it has no such shapes */
 wpk_err wpk_plan_show(const char *path, const struct wpk_option_list *shapes, bool is_page,
-                      struct wpk_buf *out, struct wpk_diag *diag);
+                      const char *onnx, struct wpk_buf *out, struct wpk_diag *diag);
 /* Append a table of where the time of a plan's run goes, as wpkctl profile prints it.
  *   errors  those of wpk_run_model_with; nothing is appended then */
 wpk_err wpk_profile_page(const char *path, const struct wpk_option_list *shapes,
