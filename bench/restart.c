@@ -31,7 +31,7 @@ static void on_reply(void *user, const struct wpk_net_address *address, const vo
     (void)size;
 }
 
-static void on_respond(void *user, uint64_t request, const struct wpk_api_answer *answer)
+static void on_respond(void *user, uint64_t request, struct wpk_api_answer *answer)
 {
     (void)user;
     (void)request;

@@ -27,13 +27,11 @@ void wpk_service_reply(void *user, const struct wpk_net_address *address, const 
     wpk_net_server_reply(service->net, address, frame, size);
 }
 
-void wpk_service_respond(void *user, uint64_t request, const struct wpk_api_answer *answer)
+void wpk_service_respond(void *user, uint64_t request, struct wpk_api_answer *answer)
 {
     struct wpk_service *service = user;
-    struct wpk_http_response response;
-    wpk_api_response(answer, &response);
     if (service->http != NULL) { /* else it has answered everything itself, closing */
-        wpk_http_server_respond(service->http, request, &response);
+        wpk_http_server_respond(service->http, request, answer);
     }
 }
 

@@ -49,7 +49,7 @@ struct wpk_service {
 /* Output of the executor: a reply to a worker, an answer to a request. `user`: the service. */
 void wpk_service_reply(void *user, const struct wpk_net_address *address, const void *frame,
                        size_t size);
-void wpk_service_respond(void *user, uint64_t request, const struct wpk_api_answer *answer);
+void wpk_service_respond(void *user, uint64_t request, struct wpk_api_answer *answer);
 
 /* A turn of the loop: step what came in, and commit. `user`: the service. */
 void wpk_service_turn(void *user);

@@ -21,7 +21,7 @@ static void on_reply(void *user, const struct wpk_net_address *address, const vo
     wpk_message_fini(&message);
 }
 
-static void on_respond(void *user, uint64_t request, const struct wpk_api_answer *answer)
+static void on_respond(void *user, uint64_t request, struct wpk_api_answer *answer)
 {
     struct wpk_fixture *fixture = user;
     (void)request;

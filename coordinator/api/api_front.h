@@ -58,6 +58,6 @@ void wpk_api_front_give(struct wpk_api_front *front, struct wpk_store *store);
 /* ---- api_request.c */
 /* `serve` of struct wpk_http_options; the front is its `serve_user`. */
 bool wpk_api_front_serve(void *front, const struct wpk_http_request *request,
-                         struct wpk_http_response *response);
+                         struct wpk_api_answer *answer);
 
 #endif

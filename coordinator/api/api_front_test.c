@@ -66,10 +66,10 @@ static void *list_jobs(void *user)
                                        .path = "/v1/jobs",
                                        .body = "",
                                        .content_type = ""};
-    struct wpk_http_response response = {.body = ""};
-    bool now = wpk_api_front_serve(f->front, &request, &response);
-    atomic_fetch_add(&f->answered, now && response.status == 200);
-    response.release(response.owner);
+    struct wpk_api_answer answer;
+    bool now = wpk_api_front_serve(f->front, &request, &answer);
+    atomic_fetch_add(&f->answered, now && answer.status == 200);
+    wpk_api_answer_fini(&answer);
     atomic_fetch_add(&f->ended, 1);
     return NULL;
 }

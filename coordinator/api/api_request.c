@@ -11,12 +11,6 @@
 
 /* ---- on a thread of the server */
 
-static void free_answer(void *owner)
-{
-    wpk_api_answer_fini(owner);
-    free(owner);
-}
-
 /* Set the ETag of a JSON answer to the hash of its content, unless the handler has set one. */
 static void name_content(const struct wpk_http_request *request, struct wpk_api_answer *answer)
 {
@@ -33,7 +27,7 @@ static void name_content(const struct wpk_http_request *request, struct wpk_api_
 }
 
 bool wpk_api_front_serve(void *user, const struct wpk_http_request *request,
-                         struct wpk_http_response *response)
+                         struct wpk_api_answer *answer)
 {
     struct wpk_api_front *front = user;
     const struct wpk_api_front_options *options = wpk_api_front_options(front);
@@ -45,23 +39,13 @@ bool wpk_api_front_serve(void *user, const struct wpk_http_request *request,
         .sign = options->sign,
         .now_ns = wpk_clock_now_ns(options->clock),
     };
-    struct wpk_api_answer *answer = malloc(sizeof *answer);
-    if (answer == NULL) {
-        return false;
-    }
     wpk_api_serve(&api, request, answer);
     if (answer->how == WPK_API_QUEUE) {
-        response->release = answer->release;
-        response->owner = answer->owner;
-        answer->release = NULL;
-        free_answer(answer);
+        wpk_buf_fini(&answer->body);
         return false;
     }
     WPK_ASSERT(answer->how == WPK_API_NOW);
     name_content(request, answer);
-    wpk_api_response(answer, response);
-    response->release = free_answer;
-    response->owner = answer;
     return true;
 }
 

@@ -41,7 +41,7 @@ struct wpk_store_write {
 struct wpk_executor_out {
     void (*reply)(void *user, const struct wpk_net_address *address, const void *frame,
                   size_t size);
-    void (*respond)(void *user, uint64_t request, const struct wpk_api_answer *answer);
+    void (*respond)(void *user, uint64_t request, struct wpk_api_answer *answer);
     void *user; /* of the options' optional callbacks, too */
 };
 

@@ -12,6 +12,7 @@
 #ifndef WPK_COORDINATOR_HTTP_HTTP_H
 #define WPK_COORDINATOR_HTTP_HTTP_H
 
+#include "common/buf.h"
 #include "common/net.h"
 #include "coordinator/access/auth.h"
 
@@ -56,22 +57,38 @@ enum wpk_http_entry {
     WPK_HTTP_ENTRY_OPEN,   /* none: the identity has no roles, except at a Unix socket */
 };
 
-struct wpk_http_response {
+/* The answer to a request on its way to the server; it owns its text. */
+
+enum wpk_api_how {
+    WPK_API_NOW,   /* the answer is complete */
+    WPK_API_LATER, /* an effect of a step, or a store write, will answer */
+    WPK_API_QUEUE, /* on the server's threads: the loop has to answer */
+};
+
+struct wpk_api_answer {
+    enum wpk_api_how how;
     int status;
     const char *content_type;
-    const char *policy;     /* NULL: none; the Content-Security-Policy of a page */
-    const char *cookie;     /* NULL: none; a new value of the cookie */
-    const char *location;   /* NULL: none */
-    const char *allow;      /* NULL: none; the methods, for 405 */
-    const char *etag;       /* NULL: none; with its quotes. A GET that names it gets 304 */
-    uint32_t retry_after_s; /* 0: none */
-    const char *body;
-    size_t body_size;
-    /* NULL: `body` is copied, like all other fields. Else `body` is borrowed until this is called
-     * with `owner`: exactly once, on any thread, also when the response is not sent. */
+    char location[64];            /* "" for none */
+    char allow[40];               /* the methods, for 405; "" for none */
+    char etag[72];                /* with its quotes; "" for none. A GET that names it gets 304 */
+    const char *policy;           /* of a page; NULL: none */
+    char cookie[WPK_COOKIE_SIZE]; /* a new value of the cookie; "" for none */
+    uint32_t retry_after_s;
+    struct wpk_buf body;
+    /* A borrowed body instead of `body`, until `release` is called with `owner`; NULL: none. */
+    const char *borrowed; /* [borrowed_size], not NUL-terminated */
+    size_t borrowed_size;
     void (*release)(void *owner);
     void *owner;
 };
+
+/* Drop the body alone; finish the answer. */
+void wpk_api_drop_body(struct wpk_api_answer *answer);
+void wpk_api_answer_fini(struct wpk_api_answer *answer);
+/* Make the answer a problem document (RFC 9457); `diag` may be NULL. Returns false. */
+bool wpk_api_problem(struct wpk_api_answer *answer, int status, wpk_err err,
+                     const struct wpk_diag *diag);
 
 /* A user of this machine that may use the Unix sockets, besides this process's user and root. */
 #define WPK_HTTP_OTHERS ((uid_t)-1) /* every user that is not listed */
@@ -101,10 +118,10 @@ struct wpk_http_options {
     /* The largest body of a request in bytes; called before the body is read. */
     size_t (*body_max)(const char *method, const char *path);
     /* Answer on a thread of the server, beside other threads, or return false to queue the request
-     * for the owner. Then `owner` of the response, if set, becomes the request's `prepared`, and is
+     * for the owner. Then `owner` of the answer, if set, becomes the request's `prepared`, and is
      * released with the request. NULL: all requests are queued. */
     bool (*serve)(void *user, const struct wpk_http_request *request,
-                  struct wpk_http_response *response);
+                  struct wpk_api_answer *answer);
     void *serve_user;
     /* Called on a thread of the server when a credential, or a user of a Unix socket, was refused:
      * at most WPK_HTTP_REFUSALS_MAX times a second. `untold`: refusals since the last call that had
@@ -155,8 +172,8 @@ WPK_MUST_CHECK bool wpk_http_server_next(struct wpk_http_server *server,
 const char *wpk_http_query(const struct wpk_http_request *request, const char *name);
 /* True if `etag` is in an If-None-Match; weak and strong etags compare equal. */
 bool wpk_http_etag_matches(const char *if_none_match, const char *etag);
-/* Answer a request. When it no longer exists, only `release` is called. */
+/* Answer a request, and take the answer's body; finish the answer afterwards. */
 void wpk_http_server_respond(struct wpk_http_server *server, uint64_t id,
-                             const struct wpk_http_response *response);
+                             struct wpk_api_answer *answer);
 
 #endif

@@ -50,19 +50,12 @@ static enum MHD_Result send_response(struct wpk_http_exchange *exchange,
 /* Refuse before the body was read: the connection ends with this. */
 static enum MHD_Result refuse(struct wpk_http_exchange *exchange, int status, const char *detail)
 {
-    char body[WPK_DIAG_TEXT_MAX + 128];
-    int size = snprintf(body, sizeof body,
-                        "{\"type\":\"about:blank\",\"title\":\"refused\",\"status\":%d,"
-                        "\"detail\":\"%s\"}",
-                        status, detail);
-    struct wpk_http_response response = {
-        .status = status,
-        .content_type = "application/problem+json",
-        .location = status == MHD_HTTP_SEE_OTHER ? "sign-in" : NULL,
-        .retry_after_s = status == MHD_HTTP_SERVICE_UNAVAILABLE ? 1 : 0,
-        .body = body,
-        .body_size = (size_t)size};
-    struct MHD_Response *made = wpk_http_exchange_respond(exchange, &response, true);
+    struct wpk_api_answer answer;
+    wpk_http_refuse(&answer, status, "refused", detail);
+    snprintf(answer.location, sizeof answer.location, "%s",
+             status == MHD_HTTP_SEE_OTHER ? "sign-in" : "");
+    struct MHD_Response *made = wpk_http_exchange_respond(exchange, &answer, true);
+    wpk_api_answer_fini(&answer);
     if (made != NULL && status == MHD_HTTP_UNAUTHORIZED) {
         MHD_add_response_header(made, "WWW-Authenticate", "Bearer realm=\"wpkd\"");
     }
@@ -238,7 +231,7 @@ static enum MHD_Result begin(struct wpk_http_exchange *exchange, const char *met
 static enum MHD_Result answer_whole(struct wpk_http_server *server,
                                     struct wpk_http_exchange *exchange)
 {
-    struct wpk_http_response response = {.body = ""};
+    struct wpk_api_answer answer = {.status = 0};
     exchange->whole_ns = wpk_clock_now_ns(server->clock);
     if (!wpk_http_exchange_mark(exchange, WPK_CONNECTION_SERVING, 0)) {
         return MHD_NO;
@@ -246,10 +239,11 @@ static enum MHD_Result answer_whole(struct wpk_http_server *server,
     if (server->options.serve != NULL && exchange->request.body_size >= WPK_HTTP_LARGE) {
         return wpk_http_readers_take(&server->readers, exchange) ? MHD_YES : MHD_NO;
     }
-    if (!wpk_http_exchange_serve(exchange, &response)) {
+    if (!wpk_http_exchange_serve(exchange, &answer)) {
         return wpk_http_exchange_queue(exchange) ? MHD_YES : MHD_NO;
     }
-    exchange->response = wpk_http_exchange_respond(exchange, &response, false);
+    exchange->response = wpk_http_exchange_respond(exchange, &answer, false);
+    wpk_api_answer_fini(&answer);
     exchange->state = WPK_HTTP_EXCHANGE_ANSWERED;
     return send_response(exchange, exchange->response);
 }

@@ -11,6 +11,7 @@
 
 #include <microhttpd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 
@@ -48,52 +49,53 @@ void wpk_http_exchange_release(struct wpk_http_exchange *exchange)
 
 /* ---- responses */
 
-static const char no_room_body[] = "{\"type\":\"about:blank\",\"title\":\"no room\",\"status\":503,"
-                                   "\"detail\":\"too much is being sent at once\"}";
-
-static void release_body(const struct wpk_http_response *response)
+void wpk_http_refuse(struct wpk_api_answer *answer, int status, const char *title,
+                     const char *detail)
 {
-    if (response->release != NULL) {
-        response->release(response->owner);
-    }
+    memset(answer, 0, sizeof *answer);
+    answer->status = status;
+    answer->content_type = "application/problem+json";
+    answer->retry_after_s = status == MHD_HTTP_SERVICE_UNAVAILABLE ? 1 : 0;
+    wpk_buf_printf(&answer->body,
+                   "{\"type\":\"about:blank\",\"title\":\"%s\",\"status\":%d,\"detail\":\"%s\"}",
+                   title, status, detail);
 }
 
-static void add_page_headers(struct MHD_Response *made, const struct wpk_http_response *response,
+static void add_page_headers(struct MHD_Response *made, const struct wpk_api_answer *answer,
                              bool is_secure)
 {
-    if (response->policy != NULL) {
-        MHD_add_response_header(made, "Content-Security-Policy", response->policy);
+    if (answer->policy != NULL) {
+        MHD_add_response_header(made, "Content-Security-Policy", answer->policy);
         MHD_add_response_header(made, "Referrer-Policy", "no-referrer");
     }
-    if (response->cookie != NULL) {
+    if (answer->cookie[0] != '\0') {
         /* Without Path the cookie is for the pages beside this one, behind a proxy's prefix too. */
         char text[WPK_COOKIE_SIZE + 128];
         snprintf(text, sizeof text,
-                 WPK_COOKIE_NAME "=%s; HttpOnly; SameSite=Strict; Max-Age=%llu%s", response->cookie,
+                 WPK_COOKIE_NAME "=%s; HttpOnly; SameSite=Strict; Max-Age=%llu%s", answer->cookie,
                  (unsigned long long)(WPK_COOKIE_NS / WPK_NS_PER_S), is_secure ? "; Secure" : "");
         MHD_add_response_header(made, "Set-Cookie", text);
     }
 }
 
-static void add_headers(struct MHD_Response *made, const struct wpk_http_response *response,
-                        bool last)
+static void add_headers(struct MHD_Response *made, const struct wpk_api_answer *answer, bool last)
 {
-    MHD_add_response_header(made, "Content-Type", response->content_type);
+    MHD_add_response_header(made, "Content-Type", answer->content_type);
     MHD_add_response_header(made, "Cache-Control",
-                            response->etag != NULL ? "private, no-cache" : "no-store");
+                            answer->etag[0] != '\0' ? "private, no-cache" : "no-store");
     MHD_add_response_header(made, "X-Content-Type-Options", "nosniff");
-    if (response->location != NULL) {
-        MHD_add_response_header(made, "Location", response->location);
+    if (answer->location[0] != '\0') {
+        MHD_add_response_header(made, "Location", answer->location);
     }
-    if (response->allow != NULL) {
-        MHD_add_response_header(made, "Allow", response->allow);
+    if (answer->allow[0] != '\0') {
+        MHD_add_response_header(made, "Allow", answer->allow);
     }
-    if (response->etag != NULL) {
-        MHD_add_response_header(made, "ETag", response->etag);
+    if (answer->etag[0] != '\0') {
+        MHD_add_response_header(made, "ETag", answer->etag);
     }
-    if (response->retry_after_s > 0) {
+    if (answer->retry_after_s > 0) {
         char seconds[16];
-        snprintf(seconds, sizeof seconds, "%u", response->retry_after_s);
+        snprintf(seconds, sizeof seconds, "%u", answer->retry_after_s);
         MHD_add_response_header(made, "Retry-After", seconds);
     }
     if (last) {
@@ -101,57 +103,52 @@ static void add_headers(struct MHD_Response *made, const struct wpk_http_respons
     }
 }
 
-/* Takes the body: it is released whatever happens. NULL: out of memory. */
 struct MHD_Response *wpk_http_exchange_respond(struct wpk_http_exchange *exchange,
-                                               const struct wpk_http_response *given, bool last)
+                                               struct wpk_api_answer *answer, bool last)
 {
-    struct wpk_http_response response = *given;
     const struct wpk_http_request *request = &exchange->request;
     bool reads = strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
-    if (response.status == MHD_HTTP_OK && response.etag != NULL && reads &&
-        wpk_http_etag_matches(request->if_none_match, response.etag)) {
-        release_body(given);
-        response = (struct wpk_http_response){.status = MHD_HTTP_NOT_MODIFIED,
-                                              .content_type = given->content_type,
-                                              .policy = given->policy,
-                                              .etag = given->etag,
-                                              .body = ""};
-    } else if (!wpk_http_exchange_hold(exchange, response.body_size)) {
-        release_body(given);
-        response = (struct wpk_http_response){.status = MHD_HTTP_SERVICE_UNAVAILABLE,
-                                              .content_type = "application/problem+json",
-                                              .retry_after_s = 1,
-                                              .body = no_room_body,
-                                              .body_size = sizeof no_room_body - 1};
+    if (answer->status == MHD_HTTP_OK && answer->etag[0] != '\0' && reads &&
+        wpk_http_etag_matches(request->if_none_match, answer->etag)) {
+        answer->status = MHD_HTTP_NOT_MODIFIED;
+        wpk_api_drop_body(answer);
+    } else if (!wpk_http_exchange_hold(exchange, answer->release != NULL ? answer->borrowed_size
+                                                                         : answer->body.size)) {
+        wpk_api_drop_body(answer);
+        wpk_http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "no room",
+                        "too much is being sent at once");
     }
     /* The library does not write to a buffer. */
-    void *body = (void *)(uintptr_t)response.body;
+    void *borrowed = (void *)(uintptr_t)answer->borrowed, *body = answer->body.data;
     struct MHD_Response *made =
-        response.release == NULL
-            ? MHD_create_response_from_buffer(response.body_size, body, MHD_RESPMEM_MUST_COPY)
-            : MHD_create_response_from_buffer_with_free_callback_cls(
-                  response.body_size, body, response.release, response.owner);
+        answer->release != NULL
+            ? MHD_create_response_from_buffer_with_free_callback_cls(
+                  answer->borrowed_size, borrowed, answer->release, answer->owner)
+            : MHD_create_response_from_buffer_with_free_callback_cls(answer->body.size, body, free,
+                                                                     body);
     if (made == NULL) {
-        release_body(&response);
         return NULL;
     }
-    add_headers(made, &response,
+    answer->release = NULL;
+    answer->body = (struct wpk_buf){0};
+    add_headers(made, answer,
                 last || wpk_admission_is_last(exchange->server->admission, exchange->number));
-    add_page_headers(made, &response, exchange->server->tls[exchange->listener]);
-    exchange->status = response.status;
+    add_page_headers(made, answer, exchange->server->tls[exchange->listener]);
+    exchange->status = answer->status;
     return made;
 }
 
 /* ---- the queue */
 
-bool wpk_http_exchange_serve(struct wpk_http_exchange *exchange, struct wpk_http_response *response)
+bool wpk_http_exchange_serve(struct wpk_http_exchange *exchange, struct wpk_api_answer *answer)
 {
     const struct wpk_http_options *options = &exchange->server->options;
     bool answered =
-        options->serve != NULL && options->serve(options->serve_user, &exchange->request, response);
+        options->serve != NULL && options->serve(options->serve_user, &exchange->request, answer);
     if (!answered) {
-        exchange->request.prepared = response->owner;
-        exchange->release = response->release;
+        exchange->request.prepared = answer->owner;
+        exchange->release = answer->release;
+        memset(answer, 0, sizeof *answer);
     }
     return answered;
 }
@@ -184,10 +181,9 @@ bool wpk_http_exchange_queue(struct wpk_http_exchange *exchange)
     return !closing;
 }
 
-void wpk_http_exchange_finish(struct wpk_http_exchange *exchange,
-                              const struct wpk_http_response *response)
+void wpk_http_exchange_finish(struct wpk_http_exchange *exchange, struct wpk_api_answer *answer)
 {
-    exchange->response = wpk_http_exchange_respond(exchange, response, false);
+    exchange->response = wpk_http_exchange_respond(exchange, answer, false);
     exchange->state = WPK_HTTP_EXCHANGE_ANSWERED;
     MHD_resume_connection(exchange->connection);
 }
@@ -202,14 +198,6 @@ void wpk_http_exchange_leave(struct wpk_http_exchange *exchange)
     wpk_metric_change(WPK_GAUGE_HTTP_CONNECTIONS, 0, -1);
     wpk_admission_leave(server->admission, exchange->number);
 }
-
-static const char ending[] = "{\"type\":\"about:blank\",\"title\":\"shutting down\","
-                             "\"status\":503,\"detail\":\"wpkd is ending\"}";
-const struct wpk_http_response wpk_http_ending = {.status = 503,
-                                                  .content_type = "application/problem+json",
-                                                  .retry_after_s = 1,
-                                                  .body = ending,
-                                                  .body_size = sizeof ending - 1};
 
 /* Large requests are served on threads of their own: a job of a megabyte takes seconds to decode,
  * and other connections of the same library thread would wait as long. */
@@ -244,14 +232,16 @@ static void *run(void *user)
     struct wpk_http_exchange *exchange;
     prctl(PR_SET_NAME, "http-reader"); /* as /proc and perf show it */
     while ((exchange = take_oldest(readers)) != NULL) {
-        struct wpk_http_response response = {.body = ""};
-        if (is_stopping(readers)) {
-            wpk_http_exchange_finish(exchange, &wpk_http_ending);
-        } else if (wpk_http_exchange_serve(exchange, &response)) {
-            wpk_http_exchange_finish(exchange, &response);
-        } else if (!wpk_http_exchange_queue(exchange)) {
-            wpk_http_exchange_finish(exchange, &wpk_http_ending);
+        struct wpk_api_answer answer = {.status = 0};
+        bool served = !is_stopping(readers) && wpk_http_exchange_serve(exchange, &answer);
+        if (!served && !is_stopping(readers) && wpk_http_exchange_queue(exchange)) {
+            continue;
         }
+        if (!served) {
+            WPK_HTTP_ENDING(&answer);
+        }
+        wpk_http_exchange_finish(exchange, &answer);
+        wpk_api_answer_fini(&answer);
     }
     return NULL;
 }

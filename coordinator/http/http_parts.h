@@ -108,24 +108,25 @@ bool wpk_http_exchange_mark(struct wpk_http_exchange *exchange, enum wpk_connect
 /* Count bytes of a body until they are released; false: no room. */
 WPK_MUST_CHECK bool wpk_http_exchange_hold(struct wpk_http_exchange *exchange, size_t size);
 void wpk_http_exchange_release(struct wpk_http_exchange *exchange);
-/* Make the library's response; takes the body, which is released also on failure. `last`: the
- * connection ends after it. NULL: out of memory. */
+/* Make an answer of the server's own; at 503 the client may come again after a second. */
+void wpk_http_refuse(struct wpk_api_answer *answer, int status, const char *title,
+                     const char *detail);
+/* What requests get that wait when the server is closed. */
+#define WPK_HTTP_ENDING(answer) wpk_http_refuse(answer, 503, "shutting down", "wpkd is ending")
+/* Make the library's response, and take the answer's body for it; the caller finishes the answer.
+ * `last`: the connection ends after it. NULL: out of memory. */
 struct MHD_Response *wpk_http_exchange_respond(struct wpk_http_exchange *exchange,
-                                               const struct wpk_http_response *response, bool last);
-/* Call the options' `serve`: true when `response` is the answer; false when the request has to be
+                                               struct wpk_api_answer *answer, bool last);
+/* Call the options' `serve`: true when `answer` is the answer; false when the request has to be
  * queued. */
 WPK_MUST_CHECK bool wpk_http_exchange_serve(struct wpk_http_exchange *exchange,
-                                            struct wpk_http_response *response);
+                                            struct wpk_api_answer *answer);
 /* Suspend a whole request and queue it; false when the server is closing. */
 WPK_MUST_CHECK bool wpk_http_exchange_queue(struct wpk_http_exchange *exchange);
 /* Make the response of a QUEUED request that was answered, and resume its connection. */
-void wpk_http_exchange_finish(struct wpk_http_exchange *exchange,
-                              const struct wpk_http_response *response);
+void wpk_http_exchange_finish(struct wpk_http_exchange *exchange, struct wpk_api_answer *answer);
 /* Called when a daemon's connection has ended; its descriptor is still open. */
 void wpk_http_exchange_leave(struct wpk_http_exchange *exchange);
-
-/* The response to requests that wait when the server is closed. */
-extern const struct wpk_http_response wpk_http_ending;
 
 /* Start the threads for large requests.
  *   errors  WPK_ESYSTEM; some threads may run then */

@@ -170,30 +170,19 @@ void wpk_http_policy_refuse_user(struct wpk_http_policy *policy, const char *nam
 
 #define RETRY_S 1 /* to come again after what is not now; the store is probed as often */
 
-void wpk_api_answer_fini(struct wpk_api_answer *answer)
+void wpk_api_drop_body(struct wpk_api_answer *answer)
 {
     wpk_buf_fini(&answer->body);
     if (answer->release != NULL) {
         answer->release(answer->owner);
+        answer->release = NULL;
     }
-    memset(answer, 0, sizeof *answer);
 }
 
-void wpk_api_response(const struct wpk_api_answer *answer, struct wpk_http_response *out)
+void wpk_api_answer_fini(struct wpk_api_answer *answer)
 {
-    bool borrowed = answer->release != NULL;
-    *out = (struct wpk_http_response){
-        .status = answer->status,
-        .content_type = answer->content_type,
-        .location = answer->location[0] != '\0' ? answer->location : NULL,
-        .allow = answer->allow[0] != '\0' ? answer->allow : NULL,
-        .etag = answer->etag[0] != '\0' ? answer->etag : NULL,
-        .policy = answer->policy,
-        .cookie = answer->cookie[0] != '\0' ? answer->cookie : NULL,
-        .retry_after_s = answer->retry_after_s,
-        .body = borrowed ? answer->borrowed : wpk_buf_text(&answer->body),
-        .body_size = borrowed ? answer->borrowed_size : answer->body.size,
-    };
+    wpk_api_drop_body(answer);
+    memset(answer, 0, sizeof *answer);
 }
 
 bool wpk_api_problem(struct wpk_api_answer *answer, int status, wpk_err err,
@@ -213,10 +202,7 @@ bool wpk_api_problem(struct wpk_api_answer *answer, int status, wpk_err err,
         wpk_json_put_int(w, "line", diag->line);
         wpk_json_put_int(w, "column", diag->column);
     }
-    if (answer->release != NULL) {
-        answer->release(answer->owner);
-        answer->release = NULL;
-    }
+    wpk_api_drop_body(answer);
     answer->how = WPK_API_NOW;
     answer->status = status;
     answer->content_type = "application/problem+json";

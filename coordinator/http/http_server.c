@@ -229,7 +229,7 @@ bool wpk_http_server_next(struct wpk_http_server *server, struct wpk_http_reques
 }
 
 void wpk_http_server_respond(struct wpk_http_server *server, uint64_t id,
-                             const struct wpk_http_response *response)
+                             struct wpk_api_answer *answer)
 {
     uint32_t number = (uint32_t)(id & ((1u << WPK_HTTP_NUMBER_BITS) - 1));
     pthread_mutex_lock(&server->lock);
@@ -239,9 +239,7 @@ void wpk_http_server_respond(struct wpk_http_server *server, uint64_t id,
     }
     pthread_mutex_unlock(&server->lock);
     if (awaited) {
-        wpk_http_exchange_finish(&server->exchanges[number], response);
-    } else if (response->release != NULL) {
-        response->release(response->owner);
+        wpk_http_exchange_finish(&server->exchanges[number], answer);
     }
 }
 
@@ -408,7 +406,10 @@ static void answer_all(struct wpk_http_server *server)
     pthread_mutex_unlock(&server->lock);
     for (uint32_t i = 0; i < server->exchange_count; i++) {
         if (server->awaited[i] != 0) { /* nothing is added any more */
-            wpk_http_server_respond(server, server->awaited[i], &wpk_http_ending);
+            struct wpk_api_answer answer;
+            WPK_HTTP_ENDING(&answer);
+            wpk_http_server_respond(server, server->awaited[i], &answer);
+            wpk_api_answer_fini(&answer);
         }
     }
 }

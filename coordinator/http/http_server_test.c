@@ -75,8 +75,7 @@ static void release(void *owner)
     atomic_fetch_add(&released, 1);
 }
 
-static bool serve(void *user, const struct wpk_http_request *request,
-                  struct wpk_http_response *response)
+static bool serve(void *user, const struct wpk_http_request *request, struct wpk_api_answer *answer)
 {
     static char owner[] = "owner";
     (void)user;
@@ -84,13 +83,13 @@ static bool serve(void *user, const struct wpk_http_request *request,
         return false;
     }
     assert_int_equal(request->id, 0);
-    *response = (struct wpk_http_response){.status = 200,
-                                           .content_type = "text/plain",
-                                           .etag = "\"1\"",
-                                           .body = "served: the end",
-                                           .body_size = 15,
-                                           .release = release,
-                                           .owner = owner};
+    *answer = (struct wpk_api_answer){.status = 200,
+                                      .content_type = "text/plain",
+                                      .etag = "\"1\"",
+                                      .borrowed = "served: the end",
+                                      .borrowed_size = 15,
+                                      .release = release,
+                                      .owner = owner};
     return true;
 }
 
@@ -192,15 +191,17 @@ static void served_at_once(void **state)
     assert_string_equal(request.identity.token_id, "0123456789abcdef");
     assert_string_equal(request.identity.peer, "127.0.0.1");
     static char owner[] = "owner";
-    struct wpk_http_response response = {.status = 429,
-                                         .content_type = "text/plain",
-                                         .retry_after_s = 7,
-                                         .body = "the end",
-                                         .body_size = 7,
-                                         .release = release,
-                                         .owner = owner};
-    wpk_http_server_respond(server, request.id, &response);
-    wpk_http_server_respond(server, request.id, &response); /* too late: only released */
+    for (int i = 0; i < 2; i++) { /* the second one is too late, and only released */
+        struct wpk_api_answer answer = {.status = 429,
+                                        .content_type = "text/plain",
+                                        .retry_after_s = 7,
+                                        .borrowed = "the end",
+                                        .borrowed_size = 7,
+                                        .release = release,
+                                        .owner = owner};
+        wpk_http_server_respond(server, request.id, &answer);
+        wpk_api_answer_fini(&answer);
+    }
     raw_http_hear(fd, heard, sizeof heard);
     assert_non_null(strstr(heard, "304 Not Modified"));
     if (strstr(heard, "429") == NULL) {

@@ -142,9 +142,10 @@ static void next_request(struct fixture *f, struct wpk_http_request *request)
 
 static void respond(struct fixture *f, uint64_t id, const char *body)
 {
-    struct wpk_http_response response = {
-        .status = 200, .content_type = "text/plain", .body = body, .body_size = strlen(body)};
-    wpk_http_server_respond(f->server, id, &response);
+    struct wpk_api_answer answer = {.status = 200, .content_type = "text/plain"};
+    wpk_buf_append_text(&answer.body, body);
+    wpk_http_server_respond(f->server, id, &answer);
+    wpk_api_answer_fini(&answer);
 }
 
 static void asks_and_answers(void **state)

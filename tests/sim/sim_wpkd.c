@@ -56,7 +56,7 @@ static uint32_t count_live(const struct wpk_coordinator *c, const char *owner)
     return count;
 }
 
-static void on_respond(void *user, uint64_t request, const struct wpk_api_answer *answer)
+static void on_respond(void *user, uint64_t request, struct wpk_api_answer *answer)
 {
     struct wpk_sim *sim = user;
     if (sim->store == NULL) {
