@@ -21,6 +21,7 @@
 #include "common/log.h"
 #include "coordinator/api/api.h"
 #include "coordinator/effects/executor.h"
+#include "coordinator/pages/pages.h"
 #include "coordinator/store/keeper.h"
 
 #include <getopt.h>
@@ -29,11 +30,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TURN_MAX 256 /* frames of a batch, as the service has it */
 #define TICK_MS 200
 #define STRATEGY_THREADS 1
+#define PAGES 20
 #define BATCHES_MAX 256 /* more than the executor lets wait */
 
 struct options {
@@ -325,6 +328,30 @@ static void measure(struct fleet *fleet)
     fleet->report.errors = fleet->crew.errors;
 }
 
+/* Render the fleet's page as it stands, with none and with each of its workers silent. */
+static void measure_page(const struct fleet *fleet)
+{
+    const struct wpk_coordinator *coordinator = wpk_executor_coordinator(fleet->executor);
+    for (int silent = 0; silent < 2; silent++) {
+        struct wpk_buf page = {0};
+        struct timespec began, ended;
+        uint64_t now_ns = wpk_clock_ns() + (silent ? (uint64_t)3600 * WPK_NS_PER_S : 0);
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &began);
+        for (int i = 0; i < PAGES; i++) {
+            wpk_buf_reset(&page);
+            wpk_page_fleet(&page, coordinator, now_ns);
+        }
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ended);
+        printf(
+            "the fleet's page%s: %.2f ms of CPU, %.1f KB, %u workers\n",
+            silent ? ", all silent" : "",
+            (double)((ended.tv_sec - began.tv_sec) * 1000000000 + ended.tv_nsec - began.tv_nsec) /
+                1e6 / PAGES,
+            (double)page.size / 1e3, coordinator->worker_count);
+        wpk_buf_fini(&page);
+    }
+}
+
 /* Give the history, which is filled, to a log; one that has one already goes on. */
 static wpk_err open_log(struct fleet *fleet, struct wpk_diag *diag)
 {
@@ -497,6 +524,7 @@ int main(int argc, char **argv)
     fleet.report.artifact_size = fleet.options.artifact_size;
     measure(&fleet);
     bench_fleet_report_print(&fleet.report, stdout);
+    measure_page(&fleet);
     if (fleet.options.json != NULL) {
         bench_fleet_report_write(&fleet.report, fleet.options.json);
     }

@@ -252,9 +252,11 @@ static void put_graph_lines(struct drawing *d, const struct wpk_graph *graph, co
     }
 }
 
-/* Row 0 has the inputs, row i + 1 has node i, and the last one the outputs. */
-static void draw_graph(struct drawing *d, const struct wpk_graph *graph)
+/* Row 0 has the inputs, row i + 1 has node i, and the last one the outputs. False: the plan knows
+ * no node of it. */
+static bool draw_graph(struct drawing *d, const struct wpk_graph *graph)
 {
+    bool known = false;
     char fate[NAME_MAX_SHOWN];
     struct wpk_buf text = {0};
     int last = graph->node_count + 1;
@@ -266,6 +268,7 @@ static void draw_graph(struct drawing *d, const struct wpk_graph *graph)
         wpk_buf_reset(&text);
         wpk_buf_printf(&text, "%s: %s", node->op, node->name);
         say_fate(d, node->name, fate);
+        known = known || fate[0] != '\0';
         put_row(d, n + 1, "", wpk_buf_text(&text), fate);
         put_graph_lines(d, graph, node->inputs, node->input_count, n + 1);
     }
@@ -273,6 +276,7 @@ static void draw_graph(struct drawing *d, const struct wpk_graph *graph)
     put_graph_lines(d, graph, graph->outputs, graph->output_count, last);
     wpk_buf_append_text(&d->out, "</svg>\n");
     wpk_buf_fini(&text);
+    return known;
 }
 
 /* ---- a plan's page */
@@ -331,8 +335,11 @@ static void put_page(struct drawing *d, const char *path, const struct wpk_optio
     put_drawing(d, "From the model's nodes to steps", out);
     if (graph != NULL) {
         wpk_buf_reset(&d->out);
-        draw_graph(d, graph);
-        put_drawing(d, "The model's own graph, and which step computes each node", out);
+        put_drawing(d,
+                    draw_graph(d, graph)
+                        ? "The model's own graph, and which step computes each node"
+                        : "The graph of another model: this plan computes none of its nodes",
+                    out);
     }
     wpk_page_end(out);
 }

@@ -111,7 +111,7 @@ void wpk_http_exchange_release(struct wpk_http_exchange *exchange);
 /* Make an answer of the server's own; at 503 the client may come again after a second. */
 void wpk_http_refuse(struct wpk_api_answer *answer, int status, const char *title,
                      const char *detail);
-/* What requests get that wait when the server is closed. */
+/* Make the answer to a request that waits when the server is closed. */
 #define WPK_HTTP_ENDING(answer) wpk_http_refuse(answer, 503, "shutting down", "wpkd is ending")
 /* Make the library's response, and take the answer's body for it; the caller finishes the answer.
  * `last`: the connection ends after it. NULL: out of memory. */

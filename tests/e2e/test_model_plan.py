@@ -348,6 +348,12 @@ def test_show(box):
     steps = re.findall(r'<tr><td class="n">(\d+)</td><td class="n">[0-9.]+</td>', text)
     check(steps == [str(n) for n in range(len(steps))] and len(steps) == len(told_steps(box, plan)), "times", steps)
     check("its output is its input&#39;s memory" in text and "medians of" in text, "what is no step", text[-3000:])
+    for model, title in ((plan.replace(".wpk", ".onnx"), "The model&#39;s own graph"), (os.path.join(make_model(box, "recurrent"), "recurrent.onnx"), "The graph of another model")):
+        status, out, err = box.run("wpkctl", "report", plan, "--onnx", model, "-o", page)
+        with open(page, encoding="utf-8") as file:
+            text = file.read()
+        check(status == 0 and title in text and ("step 0</text>" in text) == ("own" in title), "a model's graph", err, text)
+    check("not an ONNX model" in refused(box, "report", plan, "--onnx", drawing, "-o", page), "no model")
     hostile = os.path.join(folder, "hostile.html")
     status, out, err = box.run("wpkctl", "report", rewritten(plan, name_hostile), "-o", hostile)
     with open(hostile, encoding="utf-8") as file:
