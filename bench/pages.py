@@ -3,6 +3,7 @@
 """Measures the cost of wpkd's pages with a large history: CPU time of all threads, size and time of each page.
 
     pages.py [TRIALS]     default 1000000, in one search; jobs and kernels by the hundred
+    pages.py --data DIR   pages with code, of the newest job in a history: `wpkctl tune examples/demo.json --data DIR`
     pages.py --paint      first paint of each page in Chromium, of the same history
     pages.py --viewers    100 viewers of a page beside 3,000 results a second; else as bench-open-loop
 
@@ -131,6 +132,15 @@ def paint(box, service):
     dashboard.wait(30)
 
 
+def measure_code(box, data):
+    service = Service(box, data=data)
+    job = first_job(service.socket)
+    for path in ("job?id=" + job, "trials?id=%s&op=&a=0&b=1" % job, "compare?a=%s&b=%s" % (job, job), "kernel?id=k1",
+                 "report?id=" + job):
+        measure(service, "/ui/" + path)
+    service.stop()
+
+
 def first_job(socket):
     try:
         connection = UnixConnection(socket)
@@ -181,6 +191,9 @@ def main():
     trials = int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 1000000
     box = Box()
     try:
+        if "--data" in sys.argv:
+            measure_code(box, os.path.abspath(sys.argv[sys.argv.index("--data") + 1]))
+            return
         if "--viewers" in sys.argv:
             viewers(box)
             return
