@@ -260,16 +260,23 @@ wpk_err wpk_measure_pair(const struct wpk_measure_subject *subject,
     uint64_t begun = wpk_clock_now_ns(subject->clock);
     uint64_t total = 0;
     int retries = 0;
-    bool anchor_first = false;
+    bool anchor_first = false, disturbed = false;
     while (err == WPK_OK && !pair.timing.censored &&
            !is_enough(subject, policy, &pair.timing, total)) {
+        if (disturbed && !evicts(subject, policy)) {
+            uint64_t fastest_ns;
+            err = warm_up(subject, &fastest_ns); /* others ran meanwhile, and used the caches */
+            if (err != WPK_OK) {
+                break;
+            }
+        }
         const struct mark own = mark_of(&pair.timing), other = mark_of(&beside);
         const struct unrest before = unrest_of(subject);
-        uint64_t spent = total;
+        uint64_t spent = wpk_clock_now_ns(subject->clock) - begun;
         err = take_pair(subject, anchor, policy, anchor_first, &pair.timing, &beside);
         anchor_first = !anchor_first;
         total = wpk_clock_now_ns(subject->clock) - begun;
-        bool disturbed = is_disturbed(subject, before, total - spent);
+        disturbed = is_disturbed(subject, before, total - spent);
         pair.timing.disturbed_count += disturbed;
         if (disturbed && (double)total < wanted_ns(subject, policy) * TIME_FACTOR_MAX) {
             drop_sample(&pair.timing, own);

@@ -22,6 +22,8 @@ struct fake {
     int fail_at;         /* call that fails; 0: none */
     int preempted_every; /* a call of so many loses its CPU for a while; 0: none does */
     uint64_t preemption_count;
+    int cold_calls; /* so many after that find cold caches, and take half as long again */
+    int cold_left;
     int waits_every;    /* a call of so many waits before it begins; 0: none does */
     uint64_t wait_ns;   /* so long */
     uint64_t waited_ns; /* so far */
@@ -40,8 +42,13 @@ static wpk_err run(void *user)
     if (fake->call_count % 4 == 0) {
         ns += fake->jitter_ns;
     }
+    if (fake->cold_left > 0) {
+        ns += ns / 2;
+        fake->cold_left--;
+    }
     if (fake->preempted_every > 0 && fake->call_count % fake->preempted_every == 0) {
         ns += 4 * WPK_NS_PER_MS;
+        fake->cold_left = fake->cold_calls;
         fake->preemption_count++;
     }
     if (fake->waits_every > 0 && fake->call_count % fake->waits_every == 0) {
@@ -144,6 +151,20 @@ static void test_preempted_samples_do_not_count(void **state)
     assert_true(timing.sample_count >= 10);
     assert_int_equal(timing.median_ns, 900000);
     assert_int_equal(timing.mad_ns, 0);
+}
+
+/* Others used the caches while the process was stopped, as those of a container under a quota are. */
+static void test_samples_after_a_pause_are_warm(void **state)
+{
+    (void)state;
+    struct fake fake = {
+        .first_ns = 900000, .call_ns = 900000, .preempted_every = 12, .cold_calls = 3};
+    struct wpk_timing timing = {0};
+    assert_int_equal(measure(&fake, (struct wpk_policy){0}, 0, &timing), WPK_OK);
+    assert_true(timing.disturbed_count > 0);
+    for (int i = 0; i < timing.sample_count; i++) {
+        assert_int_equal(timing.sample_ns[i], 900000);
+    }
 }
 
 /* A thread that waits for a CPU although nobody took it away: it was woken late. */
@@ -380,6 +401,7 @@ int main(void)
         cmocka_unit_test(test_slow_kernel_gets_fewer_samples),
         cmocka_unit_test(test_race),
         cmocka_unit_test(test_preempted_samples_do_not_count),
+        cmocka_unit_test(test_samples_after_a_pause_are_warm),
         cmocka_unit_test(test_samples_that_waited_do_not_count),
         cmocka_unit_test(test_preemption_prolongs_within_limits),
         cmocka_unit_test(test_cold_conditions_evict_before_each_sample),
