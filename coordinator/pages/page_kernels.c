@@ -79,7 +79,8 @@ void wpk_page_kernel(struct wpk_buf *out, const struct wpk_api_kernel *kernels, 
 {
     const struct wpk_page page = {.title = kernels[0].id, .here = "kernels"};
     wpk_page_begin(out, &page);
-    wpk_markup(out, "<h1>Kernel %s</h1>\n<p><code>%s</code></p>\n", kernels[0].id, kernels[0].op);
+    wpk_markup(out, "<h1>Kernel %s</h1>\n", kernels[0].id);
+    wpk_page_fold(out, "operator", "Operator", kernels[0].op);
     wpk_page_kernel_terms(out, &kernels[0], 0);
     wpk_markup_raw(out, "<h2>Line of kernels</h2>\n");
     put_table(out, "Of the same operator and device: this one and those before it", kernels, count);
