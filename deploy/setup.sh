@@ -27,8 +27,9 @@ packages="gcc g++ make binutils meson ninja-build pkg-config python3
     libcurl4-openssl-dev libcmocka-dev"
 case ${1:-} in
 # systemd brings systemd-analyze; installed, it neither starts anything nor becomes the init. Tests start servers of
-# PostgreSQL of their own.
-test) packages="$packages clang clang-format git curl openssl python3-venv systemd zsh postgresql-15" ;;
+# PostgreSQL of their own. Chromium looks at the pages of wpkd, which needs a font.
+test) packages="$packages clang clang-format git curl openssl python3-venv systemd zsh postgresql-15 chromium
+    fonts-dejavu-core" ;;
 bench | wheel) packages="$packages python3-venv" ;;
 packages) packages="$packages debhelper git lintian mmdebstrap piuparts" ;;
 esac
