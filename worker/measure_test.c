@@ -153,7 +153,7 @@ static void test_preempted_samples_do_not_count(void **state)
     assert_int_equal(timing.mad_ns, 0);
 }
 
-/* Others used the caches while the process was stopped, as those of a container under a quota are. */
+/* Others used the caches while the process was stopped: a container under a quota. */
 static void test_samples_after_a_pause_are_warm(void **state)
 {
     (void)state;
