@@ -30,7 +30,12 @@ CREATE TABLE IF NOT EXISTS wpk_entry (
     tag     bigint NOT NULL,            -- random: two entries of one number differ in it
     changes bytea NOT NULL              -- of SQLite's session extension
 );
-ALTER TABLE wpk_entry ALTER changes SET STORAGE EXTERNAL; -- compressing costs more than the bytes
+-- Bytes are worth compressing by LZ4 alone, which not every server has.
+DO $$ BEGIN
+    EXECUTE 'ALTER TABLE wpk_entry ALTER changes SET COMPRESSION lz4';
+EXCEPTION WHEN OTHERS THEN
+    ALTER TABLE wpk_entry ALTER changes SET STORAGE EXTERNAL;
+END $$;
 
 CREATE TABLE IF NOT EXISTS wpk_artifact (
     sha256 text PRIMARY KEY,
