@@ -177,6 +177,51 @@ static void show_gone(const char *name, struct wpk_buf *out)
     assert_non_null(strstr(wpk_buf_text(out), "<dd>17</dd>"));
 }
 
+static void show_fleet(const char *name, struct wpk_buf *out)
+{
+    struct wpk_timing_class timing;
+    struct wpk_worker_class class = {.timing = &timing, .worker_count = 1};
+    struct wpk_worker bad = {.peer = 1, .polling = true, .worker_class = &class};
+    struct wpk_worker *workers[] = {&bad};
+    struct wpk_worker_class *classes[] = {&class};
+    struct wpk_coordinator *c = calloc(1, sizeof *c);
+    assert_non_null(c);
+    snprintf(bad.hello.name, sizeof bad.hello.name, "%s", name);
+    snprintf(bad.failure, sizeof bad.failure, "%s", name);
+    snprintf(class.hello.environment, sizeof class.hello.environment, "%s", name);
+    snprintf(timing.text, sizeof timing.text, "%s", name);
+    snprintf(bad.device_class, sizeof bad.device_class, "%s", name);
+    c->workers = workers;
+    c->worker_classes = classes;
+    c->worker_count = c->worker_class_count = 1;
+    wpk_page_fleet(out, c, 1);
+    free(c);
+}
+
+static void show_misses(const char *name, struct wpk_buf *out)
+{
+    struct wpk_buf misses = {0};
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    const char *shown = strlen(name) < 256 ? name : "long";
+    wpk_json_begin_array(w, "misses");
+    wpk_json_begin_object(w, NULL);
+    static const char *const numbers[] = {"lost_ns", "lookups", "calls", "threads"};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        wpk_json_put_int(w, numbers[i], 1);
+    }
+    wpk_json_put_text(w, "match", "none");
+    wpk_json_put_text(w, "device", shown);
+    wpk_json_begin_object(w, "op");
+    wpk_json_put_text(w, "op", shown);
+    wpk_json_end(w);
+    wpk_json_end(w);
+    wpk_json_end(w);
+    assert_int_equal(wpk_json_finish(w, false, &misses), WPK_OK);
+    wpk_err err = wpk_page_misses(out, &misses, name[0] == 'x' ? "" : name);
+    assert_int_equal(err, WPK_OK);
+    wpk_buf_fini(&misses);
+}
+
 static void test_hostile_names_are_text(void **state)
 {
     (void)state;
@@ -205,6 +250,12 @@ static void test_hostile_names_are_text(void **state)
         expect_text(&out);
         wpk_buf_reset(&out);
         show_job(hostile[i], false, &out);
+        expect_text(&out);
+        wpk_buf_reset(&out);
+        show_fleet(hostile[i], &out);
+        expect_text(&out);
+        wpk_buf_reset(&out);
+        show_misses(hostile[i], &out);
         expect_text(&out);
         wpk_buf_reset(&out);
         wpk_page_sign_in(&out, hostile[i]);
