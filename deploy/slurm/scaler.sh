@@ -9,12 +9,12 @@
 #   WPK_WORKERS_MAX  at most so many at a time (16); WPK_EVERY_S: seconds between two looks (10)
 set -u
 : "${WPK_URL:?wpkd for clients}" "${WPK_COORDINATOR:?wpkd for workers}"
-device=${WPK_DEVICE:-cpu}
-name=wpk-worker-$(printf %s "$device" | tr -c 'a-zA-Z0-9\n' _)
+export WPK_DEVICE="${WPK_DEVICE:-cpu}" # for worker.sbatch
+name=wpk-worker-$(printf %s "$WPK_DEVICE" | tr -c 'a-zA-Z0-9\n' _)
 here=$(dirname "$0")
 
 ask() {
-    set -- -sf -m 10 -G --data-urlencode "device=$device"
+    set -- -sSf -m 10 -G --data-urlencode "device=$WPK_DEVICE"
     [ -z "${WPK_CA:-}" ] || set -- "$@" --cacert "$WPK_CA"
     case $WPK_URL in
     unix:*) set -- "$@" --unix-socket "${WPK_URL#unix:}" http://localhost/v1/demand ;;

@@ -197,20 +197,43 @@ def test_scaler(box):
     service.stop()
 
 
+def test_scaler_asks_with_a_token(box):
+    """By TLS, from files whose names have spaces; the token is no argument, which others could see."""
+    stub = '#!/bin/sh\n[ ! -e "$SLURM_DIR/asked" ] || exit 1\nprintf "%s\\n" "$@" >"$SLURM_DIR/arguments"\ncat >"$SLURM_DIR/input"\n: >"$SLURM_DIR/asked"\n'
+    os.mkdir(box.path("a slurm"))
+    for name, text in (("curl", stub), ("squeue", "#!/bin/sh\nexit 1\n")):
+        os.chmod(box.write("a slurm/" + name, text), 0o755)
+    box.env.update(SLURM_DIR=box.path("a slurm"), PATH=box.path("a slurm") + ":" + os.environ["PATH"], WPK_COORDINATOR="tcp://x:1",
+                   WPK_URL="https://tuner:8443", WPK_CA=box.path("a ca.pem"), WPK_DEVICE=CLASS,
+                   WPK_TOKEN_FILE=box.write("a token", "secret of * two words\n"), WPK_EVERY_S="0.1")
+    scaler = Process(box, [os.path.join(ROOT, "deploy/slurm/scaler.sh")])
+    wait_for("it asks", lambda: os.path.exists(box.path("a slurm/asked")), 10)
+    scaler.popen.terminate()
+    scaler.wait(10)
+    arguments = read(box.dir, "a slurm/arguments").splitlines()
+    check(arguments[-1] == "https://tuner:8443/v1/demand" and "device=" + CLASS in arguments, "for its device", arguments)
+    check(arguments[arguments.index("--cacert") + 1] == box.path("a ca.pem"), "with its CA", arguments)
+    check(read(box.dir, "a slurm/input") == "Authorization: Bearer secret of * two words\n", "and its token", arguments)
+    check("secret" not in " ".join(arguments), "as no argument", arguments)
+
+
 def live(directory):
     return [pid for pid in read(directory, "pids").split() if os.path.exists("/proc/%s/exe" % pid)]
 
 
 def test_worker_of_slurm(box):
-    """worker.sbatch names the GPU by its UUID, and leaves before the job's time is over."""
+    """worker.sbatch names the GPU by its UUID, and leaves before the job's time is over. tests/schedulers.py asks Slurm."""
     directory = box.path("slurm")
     os.mkdir(directory)
     for name, text in (("wpk-worker", '#!/bin/sh\necho "$@"\n'), ("nvidia-smi", '#!/bin/sh\necho "GPU-$2-of-smi"\n')):
         os.chmod(box.write("slurm/" + name, text), 0o755)
     script = os.path.join(ROOT, "deploy/slurm/worker.sbatch")
     for variables, want in (({}, "--cpu --coordinator tcp://x:1 --exit-when-idle 30"),
-                            ({"CUDA_VISIBLE_DEVICES": "3,4", "WPK_IDLE_S": "5", "WPK_WORKER": "--ca /a --label a=b"},
-                             "--gpu GPU-3-of-smi --coordinator tcp://x:1 --exit-when-idle 5 --ca /a --label a=b"),
+                            ({"CUDA_VISIBLE_DEVICES": "3,4", "WPK_IDLE_S": "5", "WPK_WORKER": "--ca /a --label a=/*"},
+                             "--gpu GPU-3-of-smi --coordinator tcp://x:1 --exit-when-idle 5 --ca /a --label a=/*"),
+                            ({"CUDA_VISIBLE_DEVICES": "3", "WPK_DEVICE": CLASS}, "--cpu --coordinator tcp://x:1 --exit-when-idle 30"),
+                            ({"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2", "WPK_DEVICE": "cuda"},
+                             "--gpu GPU-1 --coordinator tcp://x:1 --exit-when-idle 30"),
                             ({"CUDA_VISIBLE_DEVICES": "MIG-1"}, "--gpu MIG-1 --coordinator tcp://x:1 --exit-when-idle 30")):
         env = {"PATH": directory + ":" + os.environ["PATH"], "WPK_COORDINATOR": "tcp://x:1", **variables}
         said = subprocess.run(["sh", script], env=env, stdout=subprocess.PIPE, text=True, check=True).stdout
@@ -218,6 +241,10 @@ def test_worker_of_slurm(box):
     end = str(int(time.time()) + 1000)
     said = subprocess.run(["sh", script], env=dict(env, SLURM_JOB_END_TIME=end), stdout=subprocess.PIPE, text=True, check=True).stdout
     check(790 <= int(said.split("--leave-after ")[1]) <= 820, "three minutes before", said)
+    box.write("slurm/nvidia-smi", "#!/bin/sh\nexit 6\n")
+    for variables in ({"CUDA_VISIBLE_DEVICES": "3"}, {"CUDA_VISIBLE_DEVICES": "", "WPK_DEVICE": "cuda"}):
+        failed = subprocess.run(["sh", script], env=dict(env, **variables), stdout=subprocess.PIPE, text=True, check=False)
+        check(failed.returncode == 6 and failed.stdout == "", "without its GPU there is no worker", failed)
     check(subprocess.run(["sh", script], env={"PATH": env["PATH"]}, stderr=subprocess.DEVNULL, check=False).returncode != 0, "it needs a wpkd")
 
 
