@@ -4,7 +4,7 @@
 SETUP := deploy/setup.sh
 BIN := build/bin
 
-.PHONY: all help wheel setup setup-gpu setup-gpu-vendors packages image demo demo-gpu check test test-all test-image test-packages test-onnx soak bench bench-gpu bench-models bench-python bench-search bench-tune bench-weights format clean
+.PHONY: all help wheel setup setup-gpu setup-gpu-vendors packages image demo demo-gpu check test test-all test-image test-packages test-schedulers test-onnx soak bench bench-gpu bench-models bench-python bench-search bench-tune bench-weights format clean
 
 # A changed meson.build configures anew, which nobody has to read unless it fails.
 all: build/build.ninja ## build; the programs are in build/bin/
@@ -72,6 +72,10 @@ wheel: all ## the Python packages, into build/wheel/
 test-packages: ## Debian packages, built twice, read by lintian and piuparts, as root (half an hour)
 	@$(SETUP) packages
 	@tests/packages.py build/packages
+
+test-schedulers: all ## workers started by Slurm, as root, and by Ray, each a private one on this machine (minutes)
+	@$(SETUP) schedulers
+	@tests/schedulers.py
 
 test-onnx: all ## ONNX's node tests, each interpreted, then tuned: passed, refused, wrong (half an hour)
 	@$(SETUP) test

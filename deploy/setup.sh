@@ -7,6 +7,7 @@
 #     deploy/setup.sh bench    and what `make bench` does; bench/setup.sh fetches the peers
 #     deploy/setup.sh wheel    and what `make wheel` does
 #     deploy/setup.sh packages and what `make packages` does
+#     deploy/setup.sh schedulers and what `make test-schedulers` does: Slurm, and Ray in .deps/ray-venv
 #     deploy/setup.sh gpu      NVRTC, ptxas and cuda.h alone, pinned by hash, into .deps/nvrtc
 #     deploy/setup.sh gpu-vendors  cuBLASLt and cuDNN alone, into .deps/gpu-vendors (1.2 GB)
 #
@@ -31,6 +32,8 @@ case ${1:-} in
 test) packages="$packages clang clang-format git curl openssl python3-venv systemd zsh postgresql-15 chromium
     fonts-dejavu-core" ;;
 bench | wheel) packages="$packages python3-venv" ;;
+# Debian starts munged, and neither slurmctld nor slurmd without a slurm.conf; the test starts its own.
+schedulers) packages="$packages curl munge python3-venv slurm-wlm" ;;
 packages) packages="$packages debhelper git lintian mmdebstrap piuparts" ;;
 esac
 
@@ -272,6 +275,9 @@ fi
 
 case ${1:-} in
 test) need_venv test-venv "$root/tests/requirements.txt" "schemathesis and others (60 MB)" ;;
+esac
+case ${1:-} in
+schedulers) need_venv ray-venv "$root/tests/requirements-ray.txt" "Ray (80 MB)" ;;
 esac
 case ${1:-} in
 test | wheel) need_venv wheel-venv "$root/python/requirements.txt" "auditwheel and zig (105 MB)" ;;

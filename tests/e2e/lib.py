@@ -423,8 +423,9 @@ def cpu_seconds():
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def main(tests):
-    """Run the functions named test_* of a module; of them those that the command line names, if any."""
+def run_tests(tests):
+    """Run the functions named test_* of a module; of them those that the command line names, if any. Return how many
+    passed, and the names of those that failed and that were skipped."""
     failed, skipped, passed = [], [], 0
     # A shell starts background jobs with SIGINT ignored, and programs inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -447,6 +448,12 @@ def main(tests):
             failed.append(name)
         finally:
             box.close()
+    return passed, failed, skipped
+
+
+def main(tests):
+    """Run them, and say what became of them as cmocka does."""
+    passed, failed, skipped = run_tests(tests)
     print("[  PASSED  ] %d test(s)." % passed)
     if skipped:
         print("[  SKIPPED ] %d test(s), listed below:" % len(skipped))
