@@ -225,7 +225,7 @@ static void say_fate(const struct drawing *d, const char *node, char out[NAME_MA
     size_t size = strlen(node);
 
     out[0] = '\0';
-    for (int s = 0; s < d->shape->step_count; s++) {
+    for (int s = 0; s < d->shape->step_count && size > 0; s++) {
         const char *text = d->shape->steps[s].node; /* names with " + " between them */
         for (const char *at = strstr(text, node); at != NULL; at = strstr(at + 1, node)) {
             if ((at == text || at[-1] == ' ') && (at[size] == '\0' || at[size] == ' ')) {
