@@ -272,7 +272,7 @@ enum wpk_exit wpk_command_check(struct wpk_invocation *call)
     static struct wpk_check_model model;
     bool no_peak = false;
     const struct wpk_option options[] = {
-        WPK_ARGS_FLAG("no-roofline", "do not measure this machine (half a second)", &no_peak),
+        WPK_ARGS_FLAG("no-roofline", "do not measure this machine (a tenth of a second)", &no_peak),
         WPK_ARGS_FLAG("no-faults", "do not look for faults that verification would not see",
                       &check.no_faults),
         WPK_SESSION_OPTION_ROWS(check.session),

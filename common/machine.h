@@ -37,10 +37,10 @@ struct wpk_peak {
     const char *name;   /* "AVX-512", "AVX2", "SSE2"; static */
 };
 
-/* Measure on the calling thread, for about half a second. The result is the best of several short
- * stretches, because other work on the machine can only slow a stretch down.
+/* Measure on the calling thread, for about a tenth of a second. The result is the best of several
+ * short stretches, because other work on the machine can only slow a stretch down.
  *
- *   owns    allocates 256 MiB for the bandwidth while it runs
+ *   owns    allocates up to 256 MiB for the bandwidth while it runs
  *   errors  WPK_ENOMEM
  */
 wpk_err wpk_peak_measure(struct wpk_peak *out);
