@@ -45,7 +45,8 @@ void wpk_cuda_subject_compile(const struct wpk_cuda_nvrtc *nvrtc, struct wpk_cud
     struct wpk_diag diag = {0};
     const char *text = wpk_buf_text(&k->text);
     wpk_buf_reset(&k->cubin);
-    if (wpk_cuda_nvrtc_compile(nvrtc, text, "sm_90", false, &k->cubin, &ptx, &diag) != WPK_OK) {
+    if (wpk_cuda_nvrtc_compile(nvrtc, text, "sm_90", false, k->assembles ? &k->cubin : NULL, &ptx,
+                               &diag) != WPK_OK) {
         fprintf(stderr, "%s", text);
         fail_msg("%s", diag.text);
     }
@@ -283,6 +284,9 @@ static void check_entries(const struct wpk_cuda_subject *k)
         assert_int_equal(entry->parameter_count, step->taken_count);
         assert_int_equal(entry->shared_size, step->shared_bytes);
         assert_int_equal(entry->local_size, 0);
+        if (!k->assembles) {
+            continue;
+        }
         assert_int_equal(wpk_cubin_find(k->cubin.data, k->cubin.size, step->entry, &code), WPK_OK);
         assert_int_equal(code.parameter_bytes, 8 * step->taken_count);
         assert_int_equal(code.shared_bytes, step->shared_bytes);
@@ -321,6 +325,7 @@ void wpk_cuda_expect(const char *head, const char *nest, double tolerance,
     wpk_cuda_subject_open(&nvrtc);
     wpk_rng_seed(&rng, 1);
     wpk_cuda_subject_parse(head, nest, &k.schedule);
+    k.assembles = true;
     wpk_cuda_subject_run(&nvrtc, &k, &rng, tolerance);
     *counts = k.counts;
     snprintf(wpk_cuda_expected, sizeof(wpk_cuda_expected), "%s", wpk_buf_text(&k.text));

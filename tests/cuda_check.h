@@ -4,25 +4,26 @@
 #ifndef WPK_TESTS_CUDA_CHECK_H
 #define WPK_TESTS_CUDA_CHECK_H
 
+#include "common/rng.h"
+#include "search/space.h"
 #include "target/gpu/nvrtc.h"
 #include "target/gpu/print.h"
-#include "common/rng.h"
 #include "tests/gpu/launch.h"
-#include "search/space.h"
 
 /* Filled from top to bottom; zero before. */
 struct wpk_cuda_subject {
     struct wpk_schedule schedule;
     struct wpk_buf text; /* CUDA C, which a test may change */
     struct wpk_cuda_plan plan;
+    bool assembles;       /* compiled to machine code, too, which takes as long again */
     struct wpk_buf cubin; /* the same as machine code */
     struct wpk_ptx ptx;
     int64_t missing[WPK_TENSORS_MAX]; /* elements by which arguments are too small, for tests */
     struct wpk_device_memory memory;
     struct wpk_launch_counts counts;
-    struct wpk_traffic *traffic; /* of launches; NULL: nobody asks for it */
-    enum wpk_launch_order order;      /* of blocks and warps */
-    uint64_t parts, tickets;          /* addresses; 0: the plan has none */
+    struct wpk_traffic *traffic;       /* of launches; NULL: nobody asks for it */
+    enum wpk_launch_order order;       /* of blocks and warps */
+    uint64_t parts, tickets;           /* addresses; 0: the plan has none */
     uint64_t address[WPK_TENSORS_MAX]; /* of arguments, with their padding */
     double *values[WPK_TENSORS_MAX];   /* owned; of inputs and constants, without padding */
 };
@@ -33,7 +34,7 @@ void wpk_cuda_subject_open(struct wpk_cuda_nvrtc *nvrtc);
 void wpk_cuda_subject_parse(const char *head, const char *nest, struct wpk_schedule *out);
 /* Print the schedule into `text` and `plan`. */
 void wpk_cuda_subject_print(struct wpk_cuda_subject *k);
-/* Compile `text` into `cubin` and `ptx`. */
+/* Compile `text` into `ptx`, and into `cubin` if the subject assembles. */
 void wpk_cuda_subject_compile(const struct wpk_cuda_nvrtc *nvrtc, struct wpk_cuda_subject *k);
 /* Allocate all arguments; what is read gets numbers from -4 to 4 in sixteenths, in which sums are
  * exact, all else NaN. */

@@ -121,6 +121,7 @@ static void count_first(void **state)
     if (stem != NULL) {
         leave("cu", &k.text);
     }
+    k.assembles = stem != NULL;
     wpk_cuda_subject_compile(&nvrtc, &k);
     if (stem != NULL) {
         leave("cubin", &k.cubin);

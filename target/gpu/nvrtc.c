@@ -206,7 +206,8 @@ wpk_err wpk_cuda_nvrtc_compile(const struct wpk_cuda_nvrtc *nvrtc, const char *t
         return wpk_fail(diag, WPK_EINVAL, "%s knows no architecture '%.24s'", nvrtc->version,
                         architecture);
     }
-    snprintf(option, sizeof(option), "--gpu-architecture=%s", architecture);
+    snprintf(option, sizeof(option), "--gpu-architecture=%s_%s", cubin != NULL ? "sm" : "compute",
+             architecture + 3);
     if (CALL(nvrtc, CreateProgram)(&module, text, "kernel.cu", 0, NULL, NULL) != 0) {
         return WPK_ENOMEM;
     }
