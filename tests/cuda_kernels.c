@@ -236,8 +236,8 @@ static void test_barriers(void **state)
 /* ---- spaces */
 
 /* Of a program; `make test-all` has WPK_TEST_GPU_CANDIDATES of each, in all orders of blocks. */
-#define CANDIDATES 16
-#define CANDIDATES_PINNED 6 /* of a pinned algorithm */
+#define CANDIDATES 8
+#define CANDIDATES_PINNED 5 /* of a pinned algorithm */
 #define CANDIDATES_MAX 1000
 #define CANDIDATES_VARIABLE "WPK_TEST_GPU_CANDIDATES"
 #define CONSTRUCTED 4
@@ -310,6 +310,7 @@ static void test_candidates(void **state)
                 fprintf(stderr, "program %zu, candidate %d: %s\n", p, i, text);
             }
             k.order = (enum wpk_launch_order)(i % WPK_LAUNCH_ORDERS);
+            k.assembles = many != NULL || i < CONSTRUCTED;
             wpk_cuda_subject_run(&nvrtc, &k, &rng, programs[p].tolerance);
             for (int more = 1; many != NULL && more < WPK_LAUNCH_ORDERS; more++) {
                 expect_same_bits(&k, (enum wpk_launch_order)((i + more) % WPK_LAUNCH_ORDERS));
