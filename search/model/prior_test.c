@@ -22,6 +22,7 @@
 static struct wpk_space space;
 static struct wpk_course_trial trials[LANDSCAPES][TAUGHT];
 static struct wpk_lesson lessons[LANDSCAPES];
+static struct wpk_prior taught; /* by the first lesson */
 
 /* Draw trials of each landscape; `sign` -1 makes the fastest the slowest. */
 static void draw(double sign, int skip)
@@ -42,12 +43,14 @@ static void draw(double sign, int skip)
     }
 }
 
-static int make_space(void **state)
+static int teach(void **state)
 {
     const struct wpk_fake_space_options options = {
         .variant_count = 8, .gene_count = 14, .choice_count = 8};
     (void)state;
-    return wpk_fake_space_init(&options, &space) == WPK_OK ? 0 : -1;
+    assert_int_equal(wpk_fake_space_init(&options, &space), WPK_OK);
+    draw(1, 0);
+    return wpk_prior_teach(lessons, 1, &taught) == WPK_OK ? 0 : -1;
 }
 
 static int free_space(void **state)
@@ -86,14 +89,11 @@ static double search(uint64_t landscape, uint64_t seed, const struct wpk_prior *
 
 static void text_comes_back_and_others_are_refused(void **state)
 {
-    static struct wpk_prior prior;
     struct wpk_prior *read = NULL;
     struct wpk_buf text = {0}, again = {0};
     struct wpk_diag diag = {0};
     (void)state;
-    draw(1, 0);
-    assert_int_equal(wpk_prior_teach(lessons, 1, &prior), WPK_OK);
-    assert_int_equal(wpk_prior_encode(&prior, &text), WPK_OK);
+    assert_int_equal(wpk_prior_encode(&taught, &text), WPK_OK);
     assert_true(text.size < WPK_PRIOR_SIZE_MAX);
     assert_int_equal(wpk_prior_decode(wpk_buf_text(&text), &read, &diag), WPK_OK);
     assert_int_equal(wpk_prior_encode(read, &again), WPK_OK);
@@ -117,13 +117,10 @@ static void text_comes_back_and_others_are_refused(void **state)
 /* Trials that were not taught are ranked right, by what was taught of the same landscape. */
 static void teaches_what_is_fast(void **state)
 {
-    static struct wpk_prior prior;
     double pairs = 0, right = 0;
     (void)state;
-    draw(1, 0);
-    assert_int_equal(wpk_prior_teach(lessons, 1, &prior), WPK_OK);
     draw(1, TAUGHT);
-    wpk_prior_judge(&prior.trees, &lessons[0], &pairs, &right);
+    wpk_prior_judge(&taught.trees, &lessons[0], &pairs, &right);
     print_message("%.3f of the pairs are right\n", right / pairs);
     assert_true(right / pairs > 0.75);
 }
@@ -196,5 +193,5 @@ int main(void)
         cmocka_unit_test(helps_and_does_no_harm),
         cmocka_unit_test(rl_begins_with_its_policy),
     };
-    return cmocka_run_group_tests(tests, make_space, free_space);
+    return cmocka_run_group_tests(tests, teach, free_space);
 }
