@@ -4,6 +4,7 @@
 
 #include "search/strategy/strategies.h"
 #include "tests/fake_space.h"
+#include "tests/share.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +19,7 @@
 /* Those that learn a model take milliseconds an ask. */
 static int asks_for(const struct wpk_strategy_class *kind, int asks)
 {
-    return kind->is_slow ? asks / 10 : asks;
+    return wpk_test_share(kind->is_slow ? asks / 10 : asks);
 }
 
 static const struct wpk_strategy_setup setup; /* a loaded strategy has the seed of its text */
@@ -125,14 +126,14 @@ static void goes_on_with_the_same_asks(void **state)
         struct wpk_space space;
         make_space(&space, shapes[s][0], shapes[s][1], shapes[s][2]);
         for (int n = 0; wpk_strategy_at(n) != NULL; n++) {
-            if (s != 1 && asks_for(wpk_strategy_at(n), 8) < 8) {
+            if (s != 1 && wpk_strategy_at(n)->is_slow) {
                 continue; /* minutes */
             }
             struct run whole;
             start(&whole, wpk_strategy_at(n), &space, 40 + s);
             int asks = asks_for(wpk_strategy_at(n), 400);
             go_on(&whole, s, asks, 1);
-            size_t step = asks < 400 ? 2 : 1; /* of what learns a model */
+            size_t step = wpk_strategy_at(n)->is_slow ? 2 : 1; /* of what learns a model */
             for (size_t c = 0; c < sizeof cuts / sizeof cuts[0] && cuts[c] < asks; c += step) {
                 struct run cut;
                 start(&cut, wpk_strategy_at(n), &space, 40 + s);
@@ -238,8 +239,7 @@ static void stays_small(void **state)
     for (int n = 0; wpk_strategy_at(n) != NULL; n++) {
         struct run run;
         start(&run, wpk_strategy_at(n), &space, 1);
-        int asks =
-            asks_for(wpk_strategy_at(n), 10000) / (asks_for(wpk_strategy_at(n), 8) < 8 ? 10 : 1);
+        int asks = asks_for(wpk_strategy_at(n), 10000) / (wpk_strategy_at(n)->is_slow ? 10 : 1);
         go_on(&run, 5, asks, 16);
         size_t size = reload(&run, &space);
         print_message("%s: %zu bytes after %d asks\n", wpk_strategy_at(n)->name, size, asks);
@@ -294,7 +294,7 @@ static void survives_damage(void **state)
         start(&run, wpk_strategy_at(n), &space, 1);
         go_on(&run, 5, 40, 8);
         assert_int_equal(wpk_strategy_save(run.strategy, &text), WPK_OK);
-        size_t step = asks_for(wpk_strategy_at(n), 8) < 8 ? 397 : 1;
+        size_t step = wpk_strategy_at(n)->is_slow ? 397 : (size_t)(4 / wpk_test_share(4));
         for (size_t at = 0; at < text.size; at += step) {
             struct wpk_strategy *loaded = NULL;
             char was = text.data[at];

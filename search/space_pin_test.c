@@ -5,6 +5,7 @@
 #include "ir/notation/notation.h"
 #include "tests/fake_target.h"
 #include "tests/random_program.h"
+#include "tests/share.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -238,7 +239,7 @@ static void test_pinned_candidates_are_legal_without_pins(void **state)
     struct wpk_rng rng;
     const struct wpk_space_options options = wpk_target_fake_options("any", 1);
     wpk_rng_seed(&rng, 9);
-    for (int i = 0; i < PROGRAMS && pinned < 50; i++) {
+    for (int i = 0; i < PROGRAMS && pinned < wpk_test_share(50); i++) {
         struct wpk_program program;
         struct wpk_space whole;
         const struct wpk_random_options kind = {.products = true};

@@ -9,6 +9,7 @@
 #include "search/variant.h"
 #include "target/cpu/rules.h"
 #include "tests/fake_target.h"
+#include "tests/share.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +20,7 @@
 #include <cmocka.h>
 
 #define CONSTRUCT_MAX 64
-#define DRAWS 24
+#define DRAWS wpk_test_share(24)
 
 static const struct {
     const char *name;

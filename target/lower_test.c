@@ -5,6 +5,7 @@
 #include "ir/notation/notation.h"
 #include "target/codegen.h"
 #include "tests/random_program.h"
+#include "tests/share.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -218,7 +219,7 @@ static void test_lanes_of_accumulators_are_together(void **state)
 /* ---- programs nobody thought of */
 
 #define SEED 20240611
-#define RANDOM_PROGRAMS 150
+#define RANDOM_PROGRAMS wpk_test_share(150)
 #define CANDIDATES 6 /* constructed, and as many drawn */
 
 struct draft {
@@ -348,7 +349,8 @@ static int try_candidates(const struct draft *draft, struct wpk_rng *rng, int co
 static void test_long_programs(void **state)
 {
     (void)state;
-    int count = read_number("WPK_TEST_PROGRAMS", 100), first = read_number("WPK_TEST_SEED", 0);
+    int count = read_number("WPK_TEST_PROGRAMS", wpk_test_share(100)),
+        first = read_number("WPK_TEST_SEED", 0);
     int idle = 0, several = 0, most = 0;
     for (int i = first; i < first + count; i++) {
         struct draft draft;

@@ -74,9 +74,9 @@ SETS = {
 
 # set: what its tests find in the environment: all mutants are built; each strategy is killed 20 times; 90 candidates of
 # each program for GPUs, in all orders of blocks; hundreds of random operators and graphs; 200 faults of a wpkd whose
-# history PostgreSQL keeps.
+# history PostgreSQL keeps; eight kills of a job; all draws of tests/share.h.
 SET_ENV = {"all": {"WPK_MUTANTS": "long", "WPK_ORACLE": "long", "WPK_ASK_KILLS": "20", "WPK_TEST_GPU_CANDIDATES": "90",
-                   "WPK_LOG_FAULTS": "200"}}
+                   "WPK_LOG_FAULTS": "200", "WPK_KILLS": "8", "WPK_TEST_DRAWS": "all"}}
 
 # Freed memory that ASan keeps counts as the daemons' memory, where a test bounds it.
 TEST_ENV = {

@@ -9,6 +9,7 @@
 #include "tests/fake_target.h"
 #include "tests/kernel_check.h"
 #include "tests/random_program.h"
+#include "tests/share.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,12 +20,9 @@
 #include <cmocka.h>
 
 #define SEED 20261123
-#ifdef __SANITIZE_ADDRESS__ /* kernels are built with it, too */
-#define RANDOM_PROGRAMS 12
-#else
-#define RANDOM_PROGRAMS 40
-#endif
-#define CANDIDATES 2 /* constructed, and as many drawn */
+#define RANDOM_PROGRAMS wpk_test_share(40) /* ASan is in the kernels, too */
+#define CANDIDATES_MAX 2
+#define CANDIDATES wpk_test_share(CANDIDATES_MAX) /* constructed, and as many drawn */
 
 static struct wpk_space_options draw_options(struct wpk_rng *rng, wpk_cpu_flags flags)
 {
@@ -39,7 +37,7 @@ static void add_subjects(struct wpk_kernels *batch, struct wpk_rng *rng,
                          const struct wpk_program *program, bool panels)
 {
     struct wpk_space space;
-    struct wpk_candidate candidate[2 * CANDIDATES];
+    struct wpk_candidate candidate[2 * CANDIDATES_MAX];
     struct wpk_diag diag = {0};
     struct wpk_space_options options = draw_options(rng, batch->flags);
     options.target = panels ? wpk_target_fake_panels() : options.target;
