@@ -13,8 +13,9 @@
 #include <cmocka.h>
 
 #define TENSORS_MAX 48
-#define CONSTRUCTED 1  /* candidates of a program, and one drawn */
-#define STAGES_MANY 16 /* which take long: none is drawn */
+#define CONSTRUCTED 1   /* candidates of a program, and some have one drawn */
+#define STAGES_MANY 16  /* which take long: none is drawn */
+#define DRAWN_SHARE 0.3 /* of programs that have a drawn one; all where WPK_TEST_DRAWS is set */
 
 static void parse(const struct wpk_edge *edge, struct wpk_program *out)
 {
@@ -81,6 +82,7 @@ bool wpk_edge_add(struct wpk_kernels *batch, const struct wpk_edge *edge,
     }
     assert_int_equal(wpk_space_construct(&space, candidate, CONSTRUCTED, &count), WPK_OK);
     count += program->stage_count < STAGES_MANY &&
+             (wpk_rng_chance(rng, DRAWN_SHARE) || getenv("WPK_TEST_DRAWS") != NULL) &&
              wpk_space_draw(&space, rng, &candidate[count]) == WPK_OK;
     for (int i = 0; i < count; i++) {
         add_kernel(batch, edge, &space, &candidate[i], "halide-cpu");

@@ -21,7 +21,8 @@ void wpk_check_edges_within(const struct wpk_edge *edges, int count, wpk_cpu_fla
 
 /* The same step by step. False: kernels of AVX2 do not run here. */
 bool wpk_edges_begin(struct wpk_kernels *batch, struct wpk_rng *rng);
-/* Add a constructed candidate and a drawn one. False: an input does not matter: there is none. */
+/* Add a constructed candidate, and for some programs a drawn one. False: an input does not matter:
+ * there is none. */
 bool wpk_edge_add(struct wpk_kernels *batch, const struct wpk_edge *edge,
                   const struct wpk_program *program, struct wpk_rng *rng);
 
