@@ -256,22 +256,25 @@ class Box:
 
 
 class Kept:
-    """A data directory that is made once, by the first test that wants it: each works on a copy."""
+    """Folders of a sandbox that are made once, by the first test that wants them: each works on a copy."""
 
-    def __init__(self, make):
+    def __init__(self, make, *names):
         self.make = make
+        self.names = names or ("data",)
         self.folder = None
 
     def place(self, box):
-        """At box.data."""
+        """At box.path() of their names, of which that of a data directory is "data"."""
         if self.folder is None:
             self.make(box)
             self.folder = tempfile.mkdtemp(prefix="wpk-e2e-kept-")
             atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
-            shutil.copytree(box.data, os.path.join(self.folder, "data"),
-                            ignore=shutil.ignore_patterns("log", "*.lock"))
-        shutil.rmtree(box.data, ignore_errors=True)
-        shutil.copytree(os.path.join(self.folder, "data"), box.data)
+            for name in self.names:
+                shutil.copytree(box.path(name), os.path.join(self.folder, name),
+                                ignore=shutil.ignore_patterns("log", "*.lock"))
+        for name in self.names:
+            shutil.rmtree(box.path(name), ignore_errors=True)
+            shutil.copytree(os.path.join(self.folder, name), box.path(name))
 
 
 class UnixConnection(http.client.HTTPConnection):
