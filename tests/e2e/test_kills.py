@@ -12,10 +12,10 @@ from lib import (CONVOLUTION, Service, check, descendants, kill, main, need, nee
 from wire import Peer, frame, hello, identify, poll, put_artifact, take_items
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner", "wpk-builder")
-KILLS = int(os.environ.get("WPK_KILLS", 4))
+KILLS = int(os.environ.get("WPK_KILLS", 3))
 SEED = os.environ.get("WPK_SEED", 1)
 TRIED_BETWEEN_MAX = 4
-CANDIDATES = 12 + TRIED_BETWEEN_MAX * KILLS
+CANDIDATES = 8 + TRIED_BETWEEN_MAX * KILLS
 UNASKED = 3  # measurements that are no ask's: two finalists on fresh inputs, and the plain kernel
 IN_FLIGHT_MAX = 64  # leases of a worker, for kills at which wpkd cannot be asked
 SECONDS = 300 + 60 * KILLS  # ends what hangs

@@ -23,11 +23,11 @@ def test_a_prior_of_the_history(box):
     code, _, err = box.run("wpkctl", "learn", "--data", box.data)
     check(code == 4 and "two operators" in err, "an operator alone teaches nothing", code, err)
     job = box.write("job.json", small_job(ops=[operator(40, 48, 64), operator(24, 96, 32)], search={"strategy": "auto"},
-                                          budget={"candidates": 40, "seconds": 120}))
+                                          budget={"candidates": 20, "seconds": 120}))
     box.ctl("tune", job, "--data", box.data, "--json")
     prior = box.path("prior")
     said = json.loads(box.ctl("learn", "--data", box.data, "-o", prior, "--force", "--json"))
-    check(said["operators"] == 2 and said["trials"] > 60 and 0 < said["ranked_right"] <= 1, "what it says", said)
+    check(said["operators"] == 2 and said["trials"] > 30 and 0 < said["ranked_right"] <= 1, "what it says", said)
     if said["ranked_right"] <= said["ranked_right_without"]:
         code, _, err = box.run("wpkctl", "learn", "--data", box.data, "-o", box.path("none"))
         check(code != 0 and "no better than none" in err and not os.path.exists(box.path("none")), "refused", err)
@@ -58,7 +58,7 @@ def test_trials_of_elsewhere_are_hints(box):
     """Trials that one history exports as T4 are hints for another: its search measures the fastest again, and serves
     kernels that it verified itself. A hint that is no candidate is refused with file, line and field."""
     need(*PROGRAMS, "wpk-builder")
-    job = box.write("job.json", small_job(search={"strategy": "random"}, budget={"candidates": 30, "seconds": 120}))
+    job = box.write("job.json", small_job(search={"strategy": "random"}, budget={"candidates": 14, "seconds": 120}))
     box.ctl("tune", job, "--data", box.data, "--json")
     exported = box.path("t4.json")
     box.ctl("export", exported, "--format", "t4", "--job", "small", "--data", box.data)
