@@ -22,6 +22,7 @@ static int asks_for(const struct wpk_strategy_class *kind, int asks)
     return kind->is_slow ? asks / 16 : asks;
 }
 
+#define TOLD 120 /* by a history */
 #define TRIALS 200
 #define SPACES 12
 
@@ -195,7 +196,7 @@ static void asks_that_fail_leave_no_trace(void **state)
 
     for (int n = 0; wpk_strategy_at(n) != NULL; n++) {
         const struct wpk_strategy_class *kind = wpk_strategy_at(n);
-        int asks = asks_for(kind, 4000);
+        int asks = asks_for(kind, 2000);
         search(kind, &space, 3, 42, asks, 4, 20, one);
         failures = 0;
         calls_of_asks = 17;
@@ -380,7 +381,7 @@ static void history_counts_as_seen(void **state)
     struct wpk_space space;
     make_space(&space);
     struct run *run = calloc(1, sizeof *run);
-    search(wpk_strategy_find("ga"), &space, 3, 7, 300, 8, 24, run);
+    search(wpk_strategy_find("ga"), &space, 3, 7, TOLD, 8, 24, run);
     for (int n = 0; wpk_strategy_at(n) != NULL; n++) {
         struct wpk_strategy *strategy = NULL;
         struct wpk_candidate fresh[64];
@@ -388,14 +389,14 @@ static void history_counts_as_seen(void **state)
         assert_int_equal(wpk_strategy_make(wpk_strategy_at(n), &space,
                                            &(struct wpk_strategy_setup){.seed = 8}, &strategy),
                          WPK_OK);
-        for (int i = 0; i < 300; i++) {
+        for (int i = 0; i < TOLD; i++) {
             struct wpk_tell tell = tell_for(3, &run->asked[i]);
             wpk_strategy_learn(strategy, &run->asked[i], &tell);
         }
         assert_int_equal(wpk_strategy_ask(strategy, 64, fresh, &filled), WPK_OK);
         assert_true(filled > 0);
         for (int i = 0; i < filled; i++) {
-            for (int j = 0; j < 300; j++) {
+            for (int j = 0; j < TOLD; j++) {
                 assert_false(wpk_candidate_equal(&fresh[i], &run->asked[j]));
             }
         }
