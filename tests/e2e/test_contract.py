@@ -16,7 +16,7 @@ from port import free_port
 from test_api import Api
 
 SECONDS = int(os.environ.get("WPK_CONTRACT_SECONDS", "0"))
-EXAMPLES = ("--max-examples", "15", "--seed", "1") if SECONDS == 0 else (
+EXAMPLES = ("--max-examples", "15" if os.environ.get("WPK_TEST_DRAWS") else "6", "--seed", "1") if SECONDS == 0 else (
     "--max-examples", "100000", "--max-time", str(SECONDS), "--seed", str(os.getpid()))
 VENV = os.path.join(ROOT, ".deps/test-venv/bin")
 SCHEMATHESIS = os.path.join(VENV, "schemathesis")
