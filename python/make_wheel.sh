@@ -22,6 +22,7 @@ umask 022
 # The moment of the last commit, which zip files have as the time of their members.
 SOURCE_DATE_EPOCH=$(git -C "$root" log -1 --format=%ct 2>/dev/null || echo 1700000000)
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$root/python/pyproject.toml")
+zig=$("$tools/python" -c 'import os, ziglang; print(os.path.dirname(ziglang.__file__) + "/zig")') # not by Python for each file
 zig_target="-target x86_64-linux-gnu.2.28 -fno-sanitize=undefined"
 libraries=/usr/lib/x86_64-linux-gnu
 export SOURCE_DATE_EPOCH version PATH="$tools:$PATH"
@@ -61,12 +62,12 @@ compile() {
         ninja -t inputs "$1" | sed -n 's,^\.\./\(.*\)\.c$,\1,p' | while read -r source; do
             case " $2 " in *" $(dirname "$source") "*) part=own ;; *) part=rest ;; esac
             echo "../$source.c $objects/$part/$(echo "$source" | tr / _).o"
-        done | xargs -P "$(nproc)" -n 2 sh -c 'python -m ziglang cc '"$zig_target"' -std=c11 -O2 -g0 -D_GNU_SOURCE \
+        done | xargs -P "$(nproc)" -n 2 sh -c "'$zig' cc $zig_target"' -std=c11 -O2 -g0 -D_GNU_SOURCE \
             -DWPK_VERSION="\"$version\"" -D_FILE_OFFSET_BITS=64 -fPIC -ffunction-sections -I.. -Ischema \
             -I../.deps/onednn/include -I/usr/include/cjson -idirafter /usr/include -c "$0" -o "$1"'
-        python -m ziglang ar rcs "$objects/rest.a" "$objects"/rest/*.o
+        "$zig" ar rcs "$objects/rest.a" "$objects"/rest/*.o
         library=$work/objects/$(basename "$1" .1.0)
-        python -m ziglang cc $zig_target -shared -s -o "$library" "$objects"/own/*.o "$objects/rest.a" -Wl,--gc-sections \
+        "$zig" cc $zig_target -shared -s -o "$library" "$objects"/own/*.o "$objects/rest.a" -Wl,--gc-sections \
             -Wl,-soname,"$(basename "$library")" -Wl,-z,nodelete -Wl,--version-script="$root/$3" -lm -ldl -lpthread \
             "$libraries/libcjson.so.1" "$libraries/libsodium.a" "$(gcc -print-libgcc-file-name)" # zig's own sees no CPU's flags
     )
