@@ -66,7 +66,7 @@ def check(condition, message, *details):
 
 def small_job(**changes):
     job = {"name": "e2e", "ops": [dict(SMALL_OP)], "target": {"kind": "cpu", "threads": 1},
-           "search": {"strategy": "random", "seed": 1}, "budget": {"candidates": 6, "seconds": 120}}
+           "search": {"strategy": "random", "seed": 1}, "budget": {"candidates": 4, "seconds": 120}}
     job.update(changes)
     return job
 

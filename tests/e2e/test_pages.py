@@ -66,7 +66,7 @@ def test_pages_of_a_job(box):
           and min(float(g[3]) for g in genes) == 1, "what genes are worth", genes)
     outcomes = page[page.index('<table id="outcomes"'):]
     counts = [int(n) for n in re.findall(r'<td class="n">(\d+)</td>', outcomes[:outcomes.index("</table>")])]
-    check(sum(counts) == 6, "each trial of the budget is counted once", counts)
+    check(sum(counts) == 4, "each trial of the budget is counted once", counts)
     check(visit(service, "/ui/job?id=j0000000000000000")[0] == 404, "no such job")
     check(visit(service, "/ui/job?id=%s&op=none" % job)[0] == 404, "no such operator")
     check(visit(service, "/ui/nonsense")[0] == 404, "no such page")
