@@ -207,6 +207,16 @@ static void add_trial(struct wpk_coordinator *c, struct batch *batch, const stru
     }
 }
 
+/* Candidates that the strategy is asked for together: as many as such polls of all workers want of
+ * each search, else they wait in turns for a commit each. */
+static uint32_t count_ahead(const struct batch *batch, const struct wpk_claim *claim)
+{
+    uint32_t wanted = batch->worker->worker_class->available_count * batch->max;
+    uint32_t share = wanted / claim->owner_queue->claim_count;
+    uint32_t leased = claim->search->leased_count;
+    return share > leased + leased / 2 ? share - leased : leased / 2;
+}
+
 /* One work item that can be built; or an ASK for more, which is waited for. An ask whose last
  * attempt this device lost is left to another one, while other work is left here. */
 static void add_to_build(struct wpk_coordinator *c, struct batch *batch,
@@ -217,12 +227,11 @@ static void add_to_build(struct wpk_coordinator *c, struct batch *batch,
         add_plain(c, batch, claim);
         return;
     }
+    uint32_t ahead = count_ahead(batch, claim);
     uint32_t number = wpk_asks_next(search, &search->open, batch->worker);
     if (number == WPK_OPEN_END) {
-        /* Wait for the answer of the strategy, which is asked for as many as this poll has room
-         * for. */
+        /* Wait for the answer of the strategy. */
         uint32_t room = batch->max - batch->message->work_count;
-        uint32_t ahead = search->leased_count / 2;
         if (wpk_search_want(c, search, room > ahead ? room : ahead)) {
             batch->awaited = search;
             search->promised_count += room;
@@ -233,7 +242,7 @@ static void add_to_build(struct wpk_coordinator *c, struct batch *batch,
         add_trial(c, batch, claim, number);
         /* So that a fleet does not wait for each commit: a quarter of what is out lies ready. */
         if (search->open.count < search->leased_count / 4) {
-            wpk_search_want(c, search, search->leased_count / 2);
+            wpk_search_want(c, search, ahead);
         }
     }
 }

@@ -324,6 +324,30 @@ static void polls_are_served_in_turn(void **state)
     wpk_fixture_free(s);
 }
 
+/* One answer of the strategy, which takes a commit, is for all who wait, and not for the first. */
+static void one_ask_is_for_all_who_wait(void **state)
+{
+    (void)state;
+    enum { WORKERS = 8 };
+    struct wpk_fixture *s = wpk_fixture_new();
+    for (int i = 0; i < WORKERS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "w%d", i);
+        assert_int_equal(wpk_fixture_join(s, name, WPK_WORKER_ROLES_ALL), i);
+    }
+    wpk_fixture_submit_one(s, 1, 100);
+    s->hold = true;
+    for (int i = 0; i < WORKERS; i++) {
+        assert_int_equal(wpk_fixture_poll(s, i, 1), 0);
+        assert_int_equal(s->c->searches[0]->asked_count, WORKERS);
+    }
+    wpk_fixture_answer(s);
+    for (int i = 0; i < WORKERS; i++) {
+        assert_int_equal(s->workers[i].held_count, 1);
+    }
+    wpk_fixture_free(s);
+}
+
 /* The strategy wanted to be told more, and was, before that answer came. */
 static void a_refusal_that_is_out_of_date(void **state)
 {
@@ -403,6 +427,7 @@ int main(void)
         cmocka_unit_test(alone_it_verifies_itself),
         cmocka_unit_test(the_second_is_not_waited_for_for_ever),
         cmocka_unit_test(polls_are_served_in_turn),
+        cmocka_unit_test(one_ask_is_for_all_who_wait),
         cmocka_unit_test(a_refusal_that_is_out_of_date),
         cmocka_unit_test(polls_end),
         cmocka_unit_test(large_operators_do_not_come_all_at_once),
