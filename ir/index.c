@@ -431,8 +431,14 @@ int64_t wpk_axis_tile_alignment(const struct wpk_program *program, const struct 
     return alignment.lcm;
 }
 
-int64_t wpk_program_alignment(const struct wpk_program *program, int stage, int axis)
+/* Each stage's axis counts once: of a chain that branches there are more ways than stages.
+ *   shape   seen [stage_count]: axes, as bits */
+static int64_t align(const struct wpk_program *program, int stage, int axis, uint32_t *seen)
 {
+    if ((seen[stage] >> axis & 1) != 0) {
+        return 1;
+    }
+    seen[stage] |= 1U << axis;
     const struct wpk_stage *reader = &program->stages[stage];
     int64_t alignment = wpk_axis_alignment(program, reader, axis);
     for (struct wpk_loads it = wpk_loads_of(program, reader); wpk_loads_next(&it);) {
@@ -440,9 +446,15 @@ int64_t wpk_program_alignment(const struct wpk_program *program, int stage, int 
         int writer = wpk_program_writer(program, load->tensor);
         for (int d = 0; writer >= 0 && d < program->tensors[load->tensor].rank; d++) {
             if (wpk_index_axis(program, load->index[d]) == axis) {
-                alignment = wpk_lcm(alignment, wpk_program_alignment(program, writer, d));
+                alignment = wpk_lcm(alignment, align(program, writer, d, seen));
             }
         }
     }
     return alignment;
+}
+
+int64_t wpk_program_alignment(const struct wpk_program *program, int stage, int axis)
+{
+    uint32_t seen[WPK_STAGES_MAX] = {0};
+    return align(program, stage, axis, seen);
 }
