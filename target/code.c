@@ -67,13 +67,14 @@ wpk_err wpk_code_print(enum wpk_code form, const char *schedule, struct wpk_buf 
 
     wpk_err err = wpk_schedule_parse(schedule, parsed, diag);
     if (err == WPK_OK) {
-        bool own = form == WPK_CODE_OWN;
-        err = own && strcmp(parsed->by, wpk_back_end_name(WPK_BACK_END_c)) == 0
-                  ? wpk_c_print(parsed, "wpk_main", out, diag)
-              : form == WPK_CODE_CUDA ||
-                      (own && strcmp(parsed->by, wpk_back_end_name(WPK_BACK_END_cuda)) == 0)
-                  ? print_cuda(parsed, out, diag)
-                  : print_halide(parsed, out, diag);
+        int by = form == WPK_CODE_OWN    ? wpk_back_end_number(parsed->by)
+                 : form == WPK_CODE_CUDA ? WPK_BACK_END_cuda
+                                         : WPK_BACK_END_halide;
+        err = wpk_nest_check(parsed->nest, diag); /* a worker may have sent anything */
+        err = err != WPK_OK             ? err
+              : by == WPK_BACK_END_c    ? wpk_c_print(parsed, "wpk_main", out, diag)
+              : by == WPK_BACK_END_cuda ? print_cuda(parsed, out, diag)
+                                        : print_halide(parsed, out, diag);
         wpk_schedule_fini(parsed);
     }
     free(parsed);

@@ -14,7 +14,7 @@ enum wpk_code {
 /* Append the code of a schedule's main program.
  *   shape   schedule: its text
  *   errors  WPK_EUNSUPPORTED the schedule has no such code, with the reason; those of
- *           wpk_schedule_parse; WPK_ENOMEM */
+ *           wpk_schedule_parse and wpk_nest_check */
 wpk_err wpk_code_print(enum wpk_code form, const char *schedule, struct wpk_buf *out,
                        struct wpk_diag *diag);
 
