@@ -263,9 +263,11 @@ wpk_err wpk_measure_pair(const struct wpk_measure_subject *subject,
     bool anchor_first = false, disturbed = false;
     while (err == WPK_OK && !pair.timing.censored &&
            !is_enough(subject, policy, &pair.timing, total)) {
-        if (disturbed && !evicts(subject, policy)) {
+        bool settles = (double)total < wanted_ns(subject, policy) * TIME_FACTOR_MAX;
+        if (disturbed && settles && !evicts(subject, policy)) {
+            /* Other processes ran during the disturbance, and the caches are cold. */
             uint64_t fastest_ns;
-            err = warm_up(subject, &fastest_ns); /* others ran meanwhile, and used the caches */
+            err = warm_up(anchor_first && anchor != NULL ? anchor : subject, &fastest_ns);
             if (err != WPK_OK) {
                 break;
             }

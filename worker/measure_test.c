@@ -329,7 +329,20 @@ struct evicting {
     const struct evicting **last; /* that ran */
     uint64_t call_ns;
     int call_count;
+    struct busy *busy; /* of both; NULL: nothing disturbs them */
 };
+
+/* A machine on which another process comes between after every seventh call. */
+struct busy {
+    int call_count;
+    uint64_t preemption_count;
+};
+
+static uint64_t preemptions_of_both(void *user)
+{
+    const struct evicting *self = user;
+    return self->busy->preemption_count;
+}
 
 static wpk_err run_evicting(void *user)
 {
@@ -338,6 +351,11 @@ static wpk_err run_evicting(void *user)
     *self->last = self;
     self->call_count++;
     wpk_clock_fake_advance(self->clock, cold ? 3 * self->call_ns : self->call_ns);
+    if (self->busy != NULL && ++self->busy->call_count % 7 == 0) {
+        wpk_clock_fake_advance(self->clock, 4 * WPK_NS_PER_MS);
+        self->busy->preemption_count++;
+        *self->last = NULL; /* whoever ran meanwhile has evicted both */
+    }
     return WPK_OK;
 }
 
@@ -363,6 +381,31 @@ static void test_both_of_a_pair_are_warm(void **state)
     assert_int_equal(pair.timing.mad_ns, 0);
     assert_int_equal(pair.anchor_ns, slow.call_ns);
     assert_int_equal(fast.call_count + slow.call_count, 2 + 20 + 10);
+}
+
+/* A disturbed pair is taken again, and whichever of the two comes first then is warm. */
+static void test_both_are_warm_after_a_pause(void **state)
+{
+    (void)state;
+    struct wpk_clock_fake clock;
+    struct busy busy = {.call_count = 0};
+    const struct evicting *last = NULL;
+    struct evicting one = {&clock, &last, 1200000, .busy = &busy};
+    struct evicting other = one;
+    const struct wpk_measure_subject subject = {.run = run_evicting,
+                                                .preemptions = preemptions_of_both,
+                                                .user = &one,
+                                                .clock = &clock.clock};
+    struct wpk_measure_subject anchor = subject;
+    anchor.user = &other;
+    const struct wpk_policy unset = {0};
+    const struct wpk_policy policy = wpk_measure_policy(&unset);
+    struct wpk_pair pair;
+    wpk_clock_fake_init(&clock, 1000, 0);
+    assert_int_equal(wpk_measure_pair(&subject, &anchor, &policy, 0, &pair), WPK_OK);
+    assert_true(pair.timing.disturbed_count > 0);
+    assert_int_equal(pair.timing.median_ns, 1200000);
+    assert_int_equal(pair.anchor_ns, 1200000);
 }
 
 static void test_failure_leaves_result_alone(void **state)
@@ -412,6 +455,7 @@ int main(void)
         cmocka_unit_test(test_failed_eviction_is_no_time),
         cmocka_unit_test(test_samples_never_exceed_their_place),
         cmocka_unit_test(test_both_of_a_pair_are_warm),
+        cmocka_unit_test(test_both_are_warm_after_a_pause),
         cmocka_unit_test(test_failure_leaves_result_alone),
         cmocka_unit_test(test_summary),
     };
