@@ -68,6 +68,9 @@ int wpk_find(const void *items, size_t count, size_t size, size_t offset, bool i
     X(EEXHAUSTED, "nothing left to try")                                                           \
     X(ESYSTEM, "a system call failed")
 
+/* A text; "" for NULL. */
+#define WPK_OR_EMPTY(text) ((text) != NULL ? (text) : "")
+
 #if defined(__clang__)
 #define WPK_NODISCARD __attribute__((warn_unused_result))
 #elif defined(__GNUC__) && __GNUC__ >= 10

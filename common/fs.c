@@ -84,7 +84,15 @@ const char *wpk_fs_advice(int system_errno)
     return find_meaning(system_errno).advice;
 }
 
-/* Describe what errno says about `path`, and return it as a code. */
+wpk_err wpk_fs_fail(const char *path, struct wpk_diag *diag)
+{
+    int saved = errno;
+
+    wpk_diag_set(diag, "%s: %s%s", path, strerror(saved), wpk_fs_advice(saved));
+    return wpk_fs_err(saved);
+}
+
+/* The same of what could not be done with it. */
 static wpk_err fail_errno(const char *what, const char *path, struct wpk_diag *diag)
 {
     int saved = errno;

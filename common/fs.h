@@ -78,6 +78,9 @@ wpk_err wpk_fs_err(int system_errno);
 /* Advice for an errno, as the end of a message, such as "; check the path". */
 const char *wpk_fs_advice(int system_errno);
 
+/* Set `diag` to what errno says of `path`, with the advice, and return it as a code. */
+wpk_err wpk_fs_fail(const char *path, struct wpk_diag *diag);
+
 /* Whether a file may be written, asked before the work whose result it keeps. */
 
 /* Check that `path` can be created or replaced by wpk_fs_write, and that it is no file of a

@@ -44,12 +44,6 @@ const struct wpk_model_plan_loop *wpk_model_plan_find_loop(const struct wpk_mode
     return NULL;
 }
 
-static size_t align(size_t size)
-{
-    return (size + WPK_MODEL_PLAN_ALIGNMENT - 1) / WPK_MODEL_PLAN_ALIGNMENT *
-           WPK_MODEL_PLAN_ALIGNMENT;
-}
-
 /* ---- checks: of what is read, every index, offset and size */
 
 /* Bytes of the value's place. */
@@ -341,7 +335,7 @@ wpk_err wpk_model_plan_encode(const struct wpk_model_plan *plan, struct wpk_buf 
         wpk_crypto_sha256(manifest.data, manifest.size, header.sha256);
         wpk_buf_append(out, &header, sizeof(header));
         wpk_buf_append(out, manifest.data, manifest.size);
-        wpk_buf_append(out, zeros, align(manifest.size) - manifest.size);
+        wpk_buf_append(out, zeros, WPK_MODEL_PLAN_ALIGN(manifest.size) - manifest.size);
         wpk_buf_append(out, plan->data, plan->data_size);
         wpk_buf_append(out, zeros, WPK_MODEL_PLAN_SLACK);
         err = wpk_buf_status(out);
@@ -370,8 +364,9 @@ wpk_err wpk_model_plan_decode(const void *bytes, size_t size, struct wpk_model_p
     }
     size_t room = size - sizeof(header);
     if (header.manifest_size > WPK_MODEL_PLAN_MANIFEST_MAX ||
-        align(header.manifest_size) + WPK_MODEL_PLAN_SLACK > room ||
-        header.data_size != room - align(header.manifest_size) - WPK_MODEL_PLAN_SLACK) {
+        WPK_MODEL_PLAN_ALIGN(header.manifest_size) + WPK_MODEL_PLAN_SLACK > room ||
+        header.data_size !=
+            room - WPK_MODEL_PLAN_ALIGN(header.manifest_size) - WPK_MODEL_PLAN_SLACK) {
         return wpk_fail(diag, WPK_ECORRUPT, "the plan is cut short, or its header was changed");
     }
     for (int i = 0; i < WPK_MODEL_PLAN_SLACK; i++) {
@@ -383,7 +378,7 @@ wpk_err wpk_model_plan_decode(const void *bytes, size_t size, struct wpk_model_p
     if (memcmp(sha256, header.sha256, sizeof(sha256)) != 0) {
         return wpk_fail(diag, WPK_ECORRUPT, "the plan's manifest was changed");
     }
-    out->data = text + align(header.manifest_size);
+    out->data = text + WPK_MODEL_PLAN_ALIGN(header.manifest_size);
     out->data_size = header.data_size;
     const struct wpk_fields_text from = {text, header.manifest_size, WPK_MODEL_PLAN_MANIFEST_MAX,
                                          &out->arena, false};

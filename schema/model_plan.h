@@ -24,7 +24,9 @@
 #define WPK_MODEL_PLAN_VERSION 12
 #define WPK_MODEL_PLAN_SUFFIX ".wpk"
 #define WPK_MODEL_PLAN_ALIGNMENT 64 /* bytes, of what is no part of a value */
-#define WPK_MODEL_PLAN_SLACK 128    /* bytes after the data that may be read */
+#define WPK_MODEL_PLAN_ALIGN(size)                                                                 \
+    (((size) + WPK_MODEL_PLAN_ALIGNMENT - 1) / WPK_MODEL_PLAN_ALIGNMENT * WPK_MODEL_PLAN_ALIGNMENT)
+#define WPK_MODEL_PLAN_SLACK 128 /* bytes after the data that may be read */
 #define WPK_MODEL_PLAN_MANIFEST_MAX ((size_t)64 << 20)
 #define WPK_MODEL_PLAN_STEPS_MAX 65536
 #define WPK_MODEL_PLAN_VALUES_MAX 262144

@@ -18,8 +18,8 @@
 
 static wpk_err fail(const char *path, struct wpk_diag *diag)
 {
-    wpk_diag_set(diag, "%s: %s%s", path, strerror(errno), wpk_fs_advice(errno));
-    return errno == ENOENT ? WPK_EINVAL : wpk_fs_err(errno);
+    wpk_err err = wpk_fs_fail(path, diag);
+    return err == WPK_ENOENT ? WPK_EINVAL : err;
 }
 
 wpk_err wpk_db_make_temporary(char path[WPK_DB_TEMPORARY_SIZE], struct wpk_diag *diag)

@@ -97,11 +97,6 @@ static void read_head(struct MHD_Connection *connection, const char *method, con
     wpk_http_head_end(out, method, info != NULL ? info->header_size : 0);
 }
 
-static const char *text_or_empty(const char *text)
-{
-    return text != NULL ? text : "";
-}
-
 /* Check the headers that describe the body: 0, or the status to refuse it with. */
 static int check_body(struct wpk_http_exchange *exchange, const struct wpk_http_head *head,
                       char *detail, size_t detail_size)
@@ -194,9 +189,9 @@ static int check_head(struct wpk_http_exchange *exchange, const char *version, c
         snprintf(detail, size, "too many parameters");
         return MHD_HTTP_BAD_REQUEST;
     }
-    request->content_type = text_or_empty(head.field[WPK_HTTP_CONTENT_TYPE]);
-    request->if_none_match = text_or_empty(head.field[WPK_HTTP_IF_NONE_MATCH]);
-    request->idempotency_key = text_or_empty(head.field[WPK_HTTP_IDEMPOTENCY_KEY]);
+    request->content_type = WPK_OR_EMPTY(head.field[WPK_HTTP_CONTENT_TYPE]);
+    request->if_none_match = WPK_OR_EMPTY(head.field[WPK_HTTP_IF_NONE_MATCH]);
+    request->idempotency_key = WPK_OR_EMPTY(head.field[WPK_HTTP_IDEMPOTENCY_KEY]);
     return check_body(exchange, &head, detail, size);
 }
 
@@ -321,7 +316,7 @@ static void *on_target(void *user WPK_UNUSED, const char *target, struct MHD_Con
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct wpk_http_exchange *exchange = info->socket_context;
-    exchange->target = text_or_empty(target);
+    exchange->target = WPK_OR_EMPTY(target);
     exchange->target_size = strlen(exchange->target);
     exchange->target_fault = wpk_http_check_target(exchange->target, exchange->target_size);
     wpk_http_exchange_mark(exchange, WPK_CONNECTION_READING, WPK_HTTP_REQUEST_MS);
@@ -432,7 +427,7 @@ static void *on_probe_target(void *user, const char *target,
                              struct MHD_Connection *connection WPK_UNUSED)
 {
     struct probed *probed = user;
-    probed->target = text_or_empty(target);
+    probed->target = WPK_OR_EMPTY(target);
     probed->target_size = strlen(probed->target);
     return NULL;
 }
@@ -445,7 +440,7 @@ static enum MHD_Result on_probe(void *user, struct MHD_Connection *connection,
     struct probed *probed = user;
     struct wpk_http_head head;
     read_head(connection, method, probed->target, probed->target_size, version, &head);
-    const char *host = text_or_empty(head.field[WPK_HTTP_HOST]);
+    const char *host = WPK_OR_EMPTY(head.field[WPK_HTTP_HOST]);
     probed->taken = head.fault == NULL && strcmp(host, "x") == 0;
     return MHD_NO;
 }

@@ -26,9 +26,9 @@ union address {
 
 static wpk_err fail_errno(const char *what, struct wpk_diag *diag)
 {
-    wpk_err err = errno == EADDRINUSE ? WPK_EBUSY : wpk_fs_err(errno);
-    wpk_diag_set(diag, "%s: %s%s", what, strerror(errno), wpk_fs_advice(errno));
-    return err;
+    bool busy = errno == EADDRINUSE;
+    wpk_err err = wpk_fs_fail(what, diag);
+    return busy ? WPK_EBUSY : err;
 }
 
 /* ---- Unix sockets */

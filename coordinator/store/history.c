@@ -140,11 +140,6 @@ static void put_measurement(struct wpk_store *store, const struct measurement *m
     wpk_buf_fini(&counters);
 }
 
-static const char *or_empty(const char *text)
-{
-    return text != NULL ? text : "";
-}
-
 static void set_trial(struct wpk_store *store, uint64_t id, const struct wpk_record *record)
 {
     struct wpk_buf launch = {0};
@@ -155,11 +150,12 @@ static void set_trial(struct wpk_store *store, uint64_t id, const struct wpk_rec
                   " times_direct = ?, constants_bytes = ?, launch = ?, unseen = ?, recipe = ?,"
                   " build_ns = ?, verify_ns = ?, recorded_at = ?, epoch = ? WHERE id = ?",
                   "tttttrrrritttiiiii", wpk_outcome_name(record->outcome), record->log,
-                  or_empty(record->detail), record->schedule_sha256, record->artifact_sha256,
+                  WPK_OR_EMPTY(record->detail), record->schedule_sha256, record->artifact_sha256,
                   record->error_max, record->error_tolerance, record->of_rms, record->times_direct,
-                  (int64_t)record->constants_bytes, wpk_buf_text(&launch), or_empty(record->unseen),
-                  or_empty(record->recipe), (int64_t)record->build_ns, (int64_t)record->verify_ns,
-                  now_of(store), wpk_store_epoch(store), (int64_t)id);
+                  (int64_t)record->constants_bytes, wpk_buf_text(&launch),
+                  WPK_OR_EMPTY(record->unseen), WPK_OR_EMPTY(record->recipe),
+                  (int64_t)record->build_ns, (int64_t)record->verify_ns, now_of(store),
+                  wpk_store_epoch(store), (int64_t)id);
     wpk_buf_fini(&launch);
 }
 

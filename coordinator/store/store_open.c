@@ -152,13 +152,6 @@ wpk_err wpk_store_open_reader(const char *directory, const struct wpk_clock *clo
     return open_database(directory, clock, READER, out, diag);
 }
 
-static wpk_err fail(const char *path, struct wpk_diag *diag)
-{
-    wpk_err err = wpk_fs_err(errno);
-    wpk_diag_set(diag, "%s: %s%s", path, strerror(errno), wpk_fs_advice(errno));
-    return err;
-}
-
 static wpk_err lock_file(int fd, const char *path, const char *directory, struct wpk_diag *diag)
 {
     char pid[32] = "";
@@ -171,7 +164,7 @@ static wpk_err lock_file(int fd, const char *path, const char *directory, struct
             (int)strcspn(pid, "\n"), pid, directory);
     }
     int size = snprintf(pid, sizeof pid, "%d\n", (int)getpid());
-    return ftruncate(fd, 0) != 0 || write(fd, pid, (size_t)size) != size ? fail(path, diag)
+    return ftruncate(fd, 0) != 0 || write(fd, pid, (size_t)size) != size ? wpk_fs_fail(path, diag)
                                                                          : WPK_OK;
 }
 
@@ -186,7 +179,7 @@ wpk_err wpk_lock_take(const char *directory, int *fd, struct wpk_diag *diag)
     /* Root may take it in a directory of a service's: no link leads it elsewhere. */
     int opened = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (opened < 0) {
-        return fail(path, diag);
+        return wpk_fs_fail(path, diag);
     }
     err = lock_file(opened, path, directory, diag);
     if (err != WPK_OK) {

@@ -50,12 +50,6 @@ struct assembly {
     int place_count;
 };
 
-static int64_t align(int64_t size)
-{
-    return (size + WPK_MODEL_PLAN_ALIGNMENT - 1) / WPK_MODEL_PLAN_ALIGNMENT *
-           WPK_MODEL_PLAN_ALIGNMENT;
-}
-
 /* Append to the data, and return the offset. */
 static int64_t add_data(struct file *file, const void *bytes, size_t size)
 {
@@ -63,7 +57,7 @@ static int64_t add_data(struct file *file, const void *bytes, size_t size)
     int64_t offset = (int64_t)file->data.size;
 
     wpk_buf_append(&file->data, bytes, size);
-    wpk_buf_append(&file->data, zeros, (size_t)align((int64_t)size) - size);
+    wpk_buf_append(&file->data, zeros, WPK_MODEL_PLAN_ALIGN(size) - size);
     return offset;
 }
 
@@ -254,7 +248,8 @@ static void touch(struct assembly *a, int v, int step)
     if (a->place_of[number] < 0) {
         a->place_of[number] = a->place_count;
         a->places[a->place_count++] = (struct wpk_placement){
-            .size = align((int64_t)wpk_tensor_type_bytes(&value->type)), .first = step};
+            .size = (int64_t)WPK_MODEL_PLAN_ALIGN(wpk_tensor_type_bytes(&value->type)),
+            .first = step};
     }
     a->places[a->place_of[number]].last = step;
 }

@@ -133,8 +133,7 @@ static wpk_err link_kernel(const struct wpk_builder_options *options, enum wpk_l
         char path[PATH_SIZE_MAX];
         snprintf(path, sizeof(path), "%s/%s", options->cache_dir, *part);
         if (link(path, *part) != 0 && errno != EEXIST) {
-            wpk_diag_set(diag, "%s: %s%s", path, strerror(errno), wpk_fs_advice(errno));
-            return wpk_fs_err(errno);
+            return wpk_fs_fail(path, diag);
         }
     }
     wpk_err err = wpk_c_compiler_run(wpk_link_command(kind), NULL, NULL, 0);

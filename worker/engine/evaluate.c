@@ -410,8 +410,7 @@ static wpk_err run_in_directory(struct run *run, struct wpk_diag *diag)
         return err == WPK_OK ? run_engine(run, run->e->work_dir, diag) : err;
     }
     if (mkdtemp(temporary) == NULL) {
-        wpk_diag_set(diag, "%s: %s%s", temporary, strerror(errno), wpk_fs_advice(errno));
-        return wpk_fs_err(errno);
+        return wpk_fs_fail(temporary, diag);
     }
     wpk_err err = run_engine(run, temporary, diag);
     (void)!wpk_fs_remove_tree(temporary, NULL);

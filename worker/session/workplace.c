@@ -13,13 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static wpk_err fail(const char *path, struct wpk_diag *diag)
-{
-    wpk_err err = wpk_fs_err(errno);
-    wpk_diag_set(diag, "%s: %s%s", path, strerror(errno), wpk_fs_advice(errno));
-    return err;
-}
-
 static int open_lock(const char *directory, int flags)
 {
     char path[WPK_WORKPLACE_PATH_MAX + 16];
@@ -56,10 +49,10 @@ static wpk_err make_parent(const char *base, char parent[WPK_WORKPLACE_PATH_MAX]
         return err;
     }
     if (mkdir(parent, 0700) != 0 && errno != EEXIST) {
-        return fail(parent, diag);
+        return wpk_fs_fail(parent, diag);
     }
     if (lstat(parent, &stat) != 0) {
-        return fail(parent, diag);
+        return wpk_fs_fail(parent, diag);
     }
     if (!S_ISDIR(stat.st_mode) || stat.st_uid != geteuid() || (stat.st_mode & 022) != 0) {
         return wpk_fail(diag, WPK_EACCES, "%s belongs to somebody else, or others may write to it",
@@ -90,11 +83,11 @@ wpk_err wpk_workplace_open(const char *base, struct wpk_workplace *out, struct w
     }
     snprintf(place.path, sizeof place.path, "%s/XXXXXX", parent);
     if (mkdtemp(place.path) == NULL) {
-        return fail(place.path, diag);
+        return wpk_fs_fail(place.path, diag);
     }
     place.lock_fd = open_lock(place.path, O_CREAT);
     if (place.lock_fd < 0 || flock(place.lock_fd, LOCK_EX | LOCK_NB) != 0) {
-        err = fail(place.path, diag);
+        err = wpk_fs_fail(place.path, diag);
         wpk_workplace_close(&place);
         return err;
     }
