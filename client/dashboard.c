@@ -22,8 +22,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define HEAD_MAX 8192   /* bytes of a request */
-#define HEAD_MS 5000    /* to receive it */
+#define HEAD_MAX 8192 /* bytes of a request */
+#define HEAD_MS 5000  /* to receive it */
+#define ONNX_ALONE "--onnx names the model of a plan, and no plan is given"
 #define PENDING_MAX 16  /* connections that wait */
 #define TARGET_MAX 1024 /* bytes of a path with its query */
 #define COOKIE_NAME "wpkctl"
@@ -255,7 +256,8 @@ enum wpk_exit wpk_command_dashboard(struct wpk_invocation *call)
     if (!wpk_command_begin(call, options, 0, 0)) {
         return call->status;
     }
-    wpk_err err = plan != NULL
+    wpk_err err = plan == NULL && onnx != NULL ? wpk_fail(&call->diag, WPK_EINVAL, ONNX_ALONE)
+                  : plan != NULL
                       ? wpk_plan_show(plan, &shapes, true, onnx, &dashboard.plan, &call->diag)
                       : WPK_OK;
     err = err == WPK_OK ? wpk_session_open(call->context, &given, &session, &call->diag) : err;
@@ -290,6 +292,8 @@ enum wpk_exit wpk_command_report(struct wpk_invocation *call)
         err = wpk_fail(&call->diag, WPK_EINVAL, "-o says where the HTML goes");
     } else if (is_plan) {
         err = wpk_plan_show(what, &shapes, true, onnx, &reply.body, &call->diag);
+    } else if (onnx != NULL) {
+        err = wpk_fail(&call->diag, WPK_EINVAL, ONNX_ALONE);
     } else if (!wpk_session_is_job_id(what, &call->diag)) {
         err = WPK_EINVAL;
     }
