@@ -67,7 +67,7 @@ struct wpk_api_kernel {
     int threads;
     const char *created;
     const char *verified_by; /* worker; "": nobody */
-    const char *job;         /* the first that asked for its search; "": it was pruned */
+    const char *job;         /* the oldest left that asked for its search; "": none is */
     const char *owner;       /* of that job */
     const char *manifest;    /* the bytes that were signed; "": none */
     const char *signature;   /* of `manifest`, in hexadecimal */

@@ -9,7 +9,7 @@
 #ifndef WPK_COORDINATOR_API_API_H
 #define WPK_COORDINATOR_API_API_H
 
-#include "coordinator/http/http_policy.h"
+#include "coordinator/http/http.h"
 #include "coordinator/index/index.h"
 #include "coordinator/state/coordinator.h"
 

@@ -72,8 +72,8 @@ static void apply(struct wpk_change *change, struct wpk_store *store)
     if (change->err != WPK_OK) {
         return;
     }
-    /* The answer is what was named; of a rollback, what is served now. That of a revoked one names
-     * the latter, and so does the audit log. */
+    /* The answer is the kernel that was named; after a rollback, the one that is served now. After
+     * a revocation it names the latter, too, and so does the audit log. */
     bool rolls_back = detail->verb == ROLL_BACK;
     uint64_t told = rolls_back ? detail->kernel.serves : detail->kernel.kernel_id;
     if (wpk_history_read_kernel(store, told, append_row, change)) {

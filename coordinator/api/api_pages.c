@@ -65,10 +65,6 @@ static struct wpk_page_cache *cache_of(const struct wpk_call *call)
                                     : call->request->prepared;
 }
 
-static void release_nothing(void *owner WPK_UNUSED)
-{
-}
-
 /* Leave the page to the loop, with the cache. */
 static bool queue(struct wpk_call *call)
 {
@@ -78,7 +74,6 @@ static bool queue(struct wpk_call *call)
     }
     wpk_buf_reset(&call->answer->body);
     call->answer->owner = cache;
-    call->answer->release = release_nothing;
     return true;
 }
 
@@ -106,7 +101,7 @@ static bool ask(struct wpk_call *call, void (*serve)(struct wpk_call *), const c
                 struct wpk_api_answer *answer)
 {
     struct wpk_http_request request = *call->request;
-    struct wpk_call inner = {.api = call->api, .request = &request, .answer = answer};
+    struct wpk_call inner = {.api = call->api, .request = &request, .answer = answer, .verb = ""};
     struct wpk_diag diag = {0};
     memset(answer, 0, sizeof *answer);
     request.if_none_match = "";

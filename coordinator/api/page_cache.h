@@ -4,7 +4,7 @@
 #ifndef WPK_COORDINATOR_API_PAGE_CACHE_H
 #define WPK_COORDINATOR_API_PAGE_CACHE_H
 
-#include "coordinator/http/http_policy.h"
+#include "coordinator/http/http.h"
 
 #define WPK_PAGE_FRESH_NS (UINT64_C(1000000000))
 #define WPK_PAGES_MAX 64     /* the one that was rendered longest ago makes room */

@@ -10,7 +10,7 @@
 #ifndef WPK_COORDINATOR_EFFECTS_EXECUTOR_H
 #define WPK_COORDINATOR_EFFECTS_EXECUTOR_H
 
-#include "coordinator/http/http_policy.h"
+#include "coordinator/http/http.h"
 #include "coordinator/index/index.h"
 #include "coordinator/state/coordinator.h"
 #include "coordinator/store/history.h"

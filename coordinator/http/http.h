@@ -69,10 +69,10 @@ struct wpk_api_answer {
     enum wpk_api_how how;
     int status;
     const char *content_type;
-    char location[64];            /* "" for none */
-    char allow[40];               /* the methods, for 405; "" for none */
-    char etag[72];                /* with its quotes; "" for none. A GET that names it gets 304 */
-    const char *policy;           /* of a page; NULL: none */
+    char location[64];  /* "" for none */
+    char allow[40];     /* the methods, for 405; "" for none */
+    char etag[72];      /* with its quotes; "" for none. A GET or HEAD that names it gets 304 */
+    const char *policy; /* of a page; NULL: none */
     char cookie[WPK_COOKIE_SIZE]; /* a new value of the cookie; "" for none */
     uint32_t retry_after_s;
     struct wpk_buf body;
@@ -83,7 +83,7 @@ struct wpk_api_answer {
     void *owner;
 };
 
-/* Drop the body alone; finish the answer. */
+/* Release the body alone; or all of the answer, which is zeroed. */
 void wpk_api_drop_body(struct wpk_api_answer *answer);
 void wpk_api_answer_fini(struct wpk_api_answer *answer);
 /* Make the answer a problem document (RFC 9457); `diag` may be NULL. Returns false. */

@@ -131,7 +131,7 @@ void wpk_http_exchange_leave(struct wpk_http_exchange *exchange);
 /* Start the threads for large requests.
  *   errors  WPK_ESYSTEM; some threads may run then */
 wpk_err wpk_http_readers_start(struct wpk_http_readers *readers, struct wpk_diag *diag);
-/* Finish requests that are being served, answer others with wpk_http_ending, end the threads. */
+/* Finish requests that are being served, answer others with WPK_HTTP_ENDING, end the threads. */
 void wpk_http_readers_stop(struct wpk_http_readers *readers);
 /* Let a reader serve a whole request, suspended meanwhile; false when the server is closing. */
 WPK_MUST_CHECK bool wpk_http_readers_take(struct wpk_http_readers *readers,

@@ -7,7 +7,8 @@
 
 #include <stdio.h>
 
-#define OPS_SHOWN_MAX 128 /* rows: a page stays below 150 KB */
+#define OPS_SHOWN_MAX 128     /* rows: a page stays below 150 KB */
+#define KERNELS_SHOWN_MAX 128 /* of a report, with their code */
 
 /* Percent of the device's peak that a kernel reaches; 0: unknown. */
 static double peak_share(const struct wpk_api_kernel *kernel)
@@ -99,7 +100,7 @@ static void put_kernels(struct wpk_buf *out, const struct wpk_page_job_view *vie
 {
     const struct wpk_api_job *job = view->job;
     if (view->is_report) {
-        for (int i = 0; i < job->kernel_count; i++) {
+        for (int i = 0; i < job->kernel_count && i < KERNELS_SHOWN_MAX; i++) {
             wpk_markup(out, "<h2>Kernel of <bdi>%s</bdi></h2>\n", job->kernels[i].name);
             wpk_page_kernel_terms(out, &job->kernels[i], i);
         }

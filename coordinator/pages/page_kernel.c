@@ -8,11 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *or_empty(const char *text)
-{
-    return text != NULL ? text : "";
-}
-
 const struct wpk_api_kernel *wpk_page_find_kernel(const struct wpk_api_job *job, const char *name)
 {
     int found = WPK_FIND(struct wpk_api_kernel, name, job->kernels, job->kernel_count, name);
@@ -58,17 +53,17 @@ void wpk_page_kernel_terms(struct wpk_buf *out, const struct wpk_api_kernel *ker
     wpk_page_term(out, "Kernel", kernel->id);
     wpk_page_term(out, "Device", kernel->device);
     wpk_page_term(out, "Environment", kernel->environment);
-    wpk_page_term(out, "Provider", or_empty(kernel->served.provider));
-    wpk_page_term(out, "Candidate", or_empty(kernel->served.candidate));
+    wpk_page_term(out, "Provider", WPK_OR_EMPTY(kernel->served.provider));
+    wpk_page_term(out, "Candidate", WPK_OR_EMPTY(kernel->served.candidate));
     put_roofline(out, kernel);
     wpk_page_term(out, "Accuracy", kernel->accuracy);
     snprintf(error, sizeof error, "%.3g, tolerance %.3g; rms %.3g of the output's",
              kernel->error_max, kernel->error_tolerance, kernel->of_rms);
     wpk_page_term(out, "Largest error", error);
     wpk_page_term(out, "Conditions", kernel->conditions);
-    wpk_page_term(out, "Verified by", or_empty(kernel->verified_by));
-    wpk_page_term(out, "Asked for by", or_empty(kernel->owner));
-    wpk_page_term(out, "Its job", or_empty(kernel->job));
+    wpk_page_term(out, "Verified by", WPK_OR_EMPTY(kernel->verified_by));
+    wpk_page_term(out, "Asked for by", WPK_OR_EMPTY(kernel->owner));
+    wpk_page_term(out, "Its job", WPK_OR_EMPTY(kernel->job));
     wpk_markup_raw(out, "</dl>\n");
     snprintf(id, sizeof id, "schedule%d", number);
     wpk_page_code(out, id, kernel->name[0] != '\0' ? kernel->name : kernel->id, kernel->schedule);

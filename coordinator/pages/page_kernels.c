@@ -7,20 +7,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SHOWN_IN_FULL 2 /* operators of two jobs, with genes and code */
-
-static const char *or_empty(const char *text)
-{
-    return text != NULL ? text : "";
-}
+#define PAIRS_SHOWN 64  /* operators of two jobs: the page stays below 150 KB */
+#define SHOWN_IN_FULL 1 /* of these, with genes and code */
 
 /* The origin of a kernel: our generator, a vendor, or the fallback. */
 static const char *origin_of(const struct wpk_api_kernel *kernel)
 {
-    const char *provider = or_empty(kernel->served.provider);
-    return strcmp(provider, "plain") == 0                 ? "fallback"
-           : or_empty(kernel->served.artifact)[0] == '\0' ? "vendor"
-                                                          : "ours";
+    const char *provider = WPK_OR_EMPTY(kernel->served.provider);
+    return strcmp(provider, "plain") == 0                     ? "fallback"
+           : WPK_OR_EMPTY(kernel->served.artifact)[0] == '\0' ? "vendor"
+                                                              : "ours";
 }
 
 static void put_kernel(struct wpk_buf *out, const struct wpk_api_kernel *kernel)
@@ -30,8 +26,8 @@ static void put_kernel(struct wpk_buf *out, const struct wpk_api_kernel *kernel)
     wpk_markup(out, "<tr><td><a href=\"kernel?id=%s\">%s</a></td>", kernel->id, kernel->id);
     wpk_page_cell(out, kernel->op);
     wpk_markup(out, "<td>%s%s</td>", origin_of(kernel), kernel->pinned ? ", pinned" : "");
-    wpk_page_cell(out, or_empty(kernel->served.provider));
-    wpk_page_cell(out, or_empty(kernel->served.algorithm));
+    wpk_page_cell(out, WPK_OR_EMPTY(kernel->served.provider));
+    wpk_page_cell(out, WPK_OR_EMPTY(kernel->served.algorithm));
     wpk_page_cell_time(out, kernel->served.time.median_ns, kernel->served.time.mad_ns);
     wpk_page_cell_time(out, kernel->baseline.time.median_ns, kernel->baseline.time.mad_ns);
     wpk_page_cell_ratio(out, kernel->speedup);
@@ -39,7 +35,7 @@ static void put_kernel(struct wpk_buf *out, const struct wpk_api_kernel *kernel)
     wpk_markup(out, "<td>%s</td>", kernel->conditions);
     wpk_markup(out, "<td class=\"n\">%d</td>", kernel->threads);
     wpk_page_cell(out, kernel->device);
-    wpk_page_cell(out, or_empty(kernel->owner));
+    wpk_page_cell(out, WPK_OR_EMPTY(kernel->owner));
     wpk_markup_raw(out, "</tr>\n");
 }
 
@@ -105,8 +101,8 @@ static void put_pair(struct wpk_buf *out, const char *name, const struct wpk_api
     wpk_page_cell_time(out, left->best.time.median_ns, left->best.time.mad_ns);
     wpk_page_cell_time(out, right->best.time.median_ns, right->best.time.mad_ns);
     wpk_page_cell_ratio(out, a > 0 && b > 0 ? a / b : 0);
-    wpk_page_cell(out, or_empty(left->best.candidate));
-    wpk_page_cell(out, or_empty(right->best.candidate));
+    wpk_page_cell(out, WPK_OR_EMPTY(left->best.candidate));
+    wpk_page_cell(out, WPK_OR_EMPTY(right->best.candidate));
     wpk_markup_raw(out, "</tr>\n");
 }
 
@@ -117,7 +113,7 @@ static void put_codes(struct wpk_buf *out, const struct wpk_api_job *job, const 
     char id[24], what[128];
     snprintf(id, sizeof id, "%s%d", which, number);
     snprintf(what, sizeof what, "the %s, %.80s", which, name);
-    wpk_page_code(out, id, what, kernel != NULL ? or_empty(kernel->schedule) : "");
+    wpk_page_code(out, id, what, kernel != NULL ? WPK_OR_EMPTY(kernel->schedule) : "");
 }
 
 void wpk_page_compare(struct wpk_buf *out, const struct wpk_api_job *left,
@@ -129,10 +125,10 @@ void wpk_page_compare(struct wpk_buf *out, const struct wpk_api_job *left,
     wpk_page_begin_table(out, "pairs", "Operators by their names",
                          "Operator|#First|#Second|#First over second|Best of the first|Best of the "
                          "second");
-    for (int i = 0; i < left->op_count && i < 128; i++) {
+    for (int i = 0; i < left->op_count && i < PAIRS_SHOWN; i++) {
         put_pair(out, left->ops[i].name, &left->ops[i], wpk_api_job_op(right, left->ops[i].name));
     }
-    for (int i = 0; i < right->op_count && i < 128; i++) {
+    for (int i = 0; i < right->op_count && i < PAIRS_SHOWN; i++) {
         if (wpk_api_job_op(left, right->ops[i].name) == NULL) {
             put_pair(out, right->ops[i].name, NULL, &right->ops[i]);
         }
@@ -144,8 +140,8 @@ void wpk_page_compare(struct wpk_buf *out, const struct wpk_api_job *left,
         char id[24];
         snprintf(id, sizeof id, "genes%d", i);
         wpk_markup(out, "<h2><bdi>%s</bdi></h2>\n", name);
-        wpk_page_gene_pair(out, id, or_empty(left->ops[i].best.candidate),
-                           other != NULL ? or_empty(other->best.candidate) : "");
+        wpk_page_gene_pair(out, id, WPK_OR_EMPTY(left->ops[i].best.candidate),
+                           other != NULL ? WPK_OR_EMPTY(other->best.candidate) : "");
         put_codes(out, left, name, "first", i);
         put_codes(out, right, name, "second", i);
     }

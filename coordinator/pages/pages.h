@@ -74,7 +74,7 @@ void wpk_page_kernel(struct wpk_buf *out, const struct wpk_api_kernel *kernels, 
 /* The part of a page that is about one kernel; `number`: which one of the page. */
 void wpk_page_kernel_terms(struct wpk_buf *out, const struct wpk_api_kernel *kernel, int number);
 /* A schedule and its code, each to be unfolded; nothing for "".
- *   shape   id: unique in the page; what: whose */
+ *   shape   id: unique in the page; what: a name for the titles */
 void wpk_page_code(struct wpk_buf *out, const char *id, const char *what, const char *schedule);
 
 /* Operators that were looked up in vain: the answer of GET /v1/misses.

@@ -19,7 +19,7 @@ struct wpk_history_origin {
 void wpk_history_origin(struct wpk_store *store, uint64_t problem_id, const char *provider,
                         const char *candidate, struct wpk_history_origin *out);
 
-/* Columns of a kernel `k`: the job that first asked for its search, and that job's owner. */
+/* Columns of a kernel `k`: the oldest job left that asked for its search, and its owner. */
 #define WPK_HISTORY_ASKED WPK_HISTORY_ASKED_AS("id") ", " WPK_HISTORY_ASKED_AS("owner")
 #define WPK_HISTORY_ASKED_AS(column)                                                               \
     "(SELECT j." column " FROM job_op o JOIN job j ON j.number = o.job_number"                     \
@@ -34,7 +34,7 @@ struct wpk_kernel_row {
     uint64_t revoked_at; /* 0: not revoked */
     const char *revoked_reason;
     const char *verified_by;
-    const char *job;   /* the first that asked for its search; "": it was pruned */
+    const char *job;   /* the oldest left that asked for its search; "": none is */
     const char *owner; /* of that job */
     const char *manifest;
     const char *signature;
