@@ -66,7 +66,7 @@ static void test_what_no_nest_may_have_is_refused(void **state)
     }
 }
 
-/* Stages that read the two before them: more ways lead from the last to the first than can be gone. */
+/* Each stage reads the two before it: more ways lead to the first one than can be gone. */
 static void test_long_chains_are_looked_at_once(void **state)
 {
     (void)state;
