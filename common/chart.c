@@ -98,7 +98,7 @@ static void put_axes(const struct wpk_chart *chart, const struct scale *scale, s
         double x = floor(scale->x_most * share);
         wpk_markup(out, "<path class=\"grid\" d=\"M%d %.1fH%d\"/>\n", LEFT, y_of(scale, us),
                    WIDTH - RIGHT);
-        snprintf(text, sizeof(text), "%.4g", us);
+        snprintf(text, sizeof(text), us < 9999 ? "%.4g" : "%.0f", us);
         wpk_svg_text(out, LEFT - 8, y_of(scale, us) + 4, "end", "", text);
         snprintf(text, sizeof(text), "%.0f", x);
         wpk_svg_text(out, x_of(scale, x), HEIGHT - BOTTOM + 20, "middle", "", text);
