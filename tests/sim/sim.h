@@ -193,6 +193,9 @@ void wpk_sim_calm(struct wpk_sim *sim);
 /* Run until no job is left and no worker is stuck; false if a job is left after `hours`. */
 bool wpk_sim_finish(struct wpk_sim *sim, int hours);
 
+/* Others may get what the worker holds until then; an excuse is never shortened. */
+void wpk_sim_excuse(struct wpk_sim_worker *worker, uint64_t until_ns);
+
 /* Print an event if options.verbose. */
 void wpk_sim_say(const struct wpk_sim *sim, const char *format, ...) WPK_PRINTF(2, 3);
 /* Print a violation with the seed, and end the process. */

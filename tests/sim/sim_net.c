@@ -29,7 +29,7 @@ static void send_frame(struct wpk_sim *sim, struct wpk_sim_event *event, const v
     uint64_t delay_ns = latency_ns(sim);
     int copies = 1;
     if (wpk_rng_chance(&sim->rng, sim->trouble / 10)) {
-        sim->workers[event->worker].excused_ns = sim->clock.now_ns + EXCUSED_S * WPK_NS_PER_S;
+        wpk_sim_excuse(&sim->workers[event->worker], sim->clock.now_ns + EXCUSED_S * WPK_NS_PER_S);
         switch (wpk_rng_below(&sim->rng, 3)) {
         case 0:
             copies = 0;

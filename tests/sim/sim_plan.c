@@ -150,7 +150,8 @@ static void set_admin_state(struct wpk_sim *sim, struct wpk_sim_worker *worker, 
     wpk_sim_say(sim, "user: %s w%d", verb, worker->index);
     snprintf(path, sizeof path, "/v1/workers:%s", verb);
     snprintf(body, sizeof body, "{\"name\":\"w%d.%d\"}", worker->index, worker->life);
-    worker->excused_ns = sim->clock.now_ns + 3600 * WPK_NS_PER_S; /* its work is given to others */
+    wpk_sim_excuse(worker,
+                   sim->clock.now_ns + 3600 * WPK_NS_PER_S); /* its work is given to others */
     wpk_sim_post(sim, 0, path, body);
 }
 

@@ -120,7 +120,8 @@ static void finish(struct wpk_sim *sim)
     assert_true(wpk_sim_finish(sim, HOURS_MAX));
 }
 
-static void run(uint64_t seed, double trouble, struct wpk_buf *out)
+/* False: some work lost all its attempts, for which its candidate may have been blamed. */
+static bool run(uint64_t seed, double trouble, struct wpk_buf *out)
 {
     struct wpk_sim *sim = new_sim(seed, job_text);
     sim->trouble = trouble;
@@ -129,7 +130,9 @@ static void run(uint64_t seed, double trouble, struct wpk_buf *out)
     finish(sim);
     check_invariants(sim);
     recorded(sim, out);
+    bool blamed = sim->blamed;
     free_sim(sim);
+    return !blamed;
 }
 
 /* Hours in which nothing ran: no lease is taken back, no budget is used up. */
@@ -159,13 +162,17 @@ static void trouble_changes_nothing(void **state)
 {
     (void)state;
     struct wpk_buf undisturbed = {0};
-    run(1, 0, &undisturbed);
+    int compared = 0;
+    assert_true(run(1, 0, &undisturbed));
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct wpk_buf disturbed = {0};
-        run(seed, TROUBLE, &disturbed);
-        assert_string_equal(wpk_buf_text(&disturbed), wpk_buf_text(&undisturbed));
+        if (run(seed, TROUBLE, &disturbed)) {
+            assert_string_equal(wpk_buf_text(&disturbed), wpk_buf_text(&undisturbed));
+            compared++;
+        }
         wpk_buf_fini(&disturbed);
     }
+    assert_true(2 * compared > SEEDS);
     wpk_buf_fini(&undisturbed);
 }
 

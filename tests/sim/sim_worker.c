@@ -76,6 +76,11 @@ void wpk_sim_worker_die(struct wpk_sim *sim, int index, uint64_t ms)
 
 /* ---- asking */
 
+void wpk_sim_excuse(struct wpk_sim_worker *worker, uint64_t until_ns)
+{
+    worker->excused_ns = until_ns > worker->excused_ns ? until_ns : worker->excused_ns;
+}
+
 static void remember_request(struct wpk_sim *sim, struct wpk_sim_worker *worker,
                              const struct wpk_message *message)
 {
@@ -147,7 +152,7 @@ static void say_hello(struct wpk_sim *sim, struct wpk_sim_worker *worker)
     wpk_work_id ids[WPK_SIM_HELD_MAX];
     if (sim->options.liars && wpk_rng_chance(&sim->rng, sim->trouble / 10)) {
         worker->device = (worker->device + 1) % sim->options.class_count;
-        worker->excused_ns = sim->clock.now_ns + 60 * WPK_NS_PER_S;
+        wpk_sim_excuse(worker, sim->clock.now_ns + 60 * WPK_NS_PER_S);
         wpk_sim_say(sim, "w%d: is sim%d now", worker->index, worker->device);
     }
     snprintf(hello.name, sizeof hello.name, "w%d.%d", worker->index, worker->life);
@@ -368,7 +373,7 @@ static uint64_t next_wake_ns(const struct wpk_sim *sim, const struct wpk_sim_wor
 void wpk_sim_worker_stick(struct wpk_sim *sim, struct wpk_sim_worker *worker, uint64_t s)
 {
     worker->run_until_ns = sim->clock.now_ns + s * WPK_NS_PER_S;
-    worker->excused_ns = worker->run_until_ns + 60 * WPK_NS_PER_S;
+    wpk_sim_excuse(worker, worker->run_until_ns + 60 * WPK_NS_PER_S);
     wpk_sim_say(sim, "w%d: is stuck for %llu s", worker->index, (unsigned long long)s);
     sim->deaths++;
 }
@@ -383,7 +388,7 @@ static bool suffer(struct wpk_sim *sim, struct wpk_sim_worker *worker)
     if (wpk_rng_chance(&sim->rng, sim->trouble / 150)) {
         uint64_t s = wpk_rng_below(&sim->rng, HANG_S_MAX);
         worker->hung_until_ns = sim->clock.now_ns + s * WPK_NS_PER_S;
-        worker->excused_ns = worker->hung_until_ns + 60 * WPK_NS_PER_S;
+        wpk_sim_excuse(worker, worker->hung_until_ns + 60 * WPK_NS_PER_S);
         wpk_sim_say(sim, "w%d: hangs for %llu s", worker->index, (unsigned long long)s);
         sim->deaths++;
     }

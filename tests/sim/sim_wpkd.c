@@ -205,7 +205,7 @@ void wpk_sim_wpkd_crash(struct wpk_sim *sim, uint64_t ms)
     sim->crashes++;
     for (int i = 0; i < sim->worker_count; i++) {
         struct wpk_sim_worker *worker = &sim->workers[i];
-        worker->excused_ns = sim->clock.now_ns + 60 * WPK_NS_PER_S;
+        wpk_sim_excuse(worker, sim->clock.now_ns + 60 * WPK_NS_PER_S);
         if (worker->peer != 0 && wpk_rng_chance(&sim->rng, 0.5)) {
             worker->peer = ++sim->peer_last;
             worker->awaits = false;
@@ -268,7 +268,7 @@ static void commit(struct wpk_sim *sim)
         wpk_sim_say(sim, "wpkd: %s", diag.text);
         sim->degraded = true;
         for (int i = 0; i < sim->worker_count; i++) {
-            sim->workers[i].excused_ns = sim->clock.now_ns + 120 * WPK_NS_PER_S;
+            wpk_sim_excuse(&sim->workers[i], sim->clock.now_ns + 120 * WPK_NS_PER_S);
         }
         if (wpk_rng_chance(&sim->rng, 0.2)) {
             wpk_sim_wpkd_crash(sim, DISK_FULL_MS);
