@@ -219,7 +219,7 @@ static wpk_err draw(struct drawing *d)
 
 /* ---- the model's own graph */
 
-/* Which step computes a node first, or why none does. */
+/* Print which step computes a node first, or why no step does. */
 static void say_fate(const struct drawing *d, const char *node, char out[NAME_MAX_SHOWN])
 {
     size_t size = strlen(node);

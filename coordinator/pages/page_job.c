@@ -104,6 +104,9 @@ static void put_kernels(struct wpk_buf *out, const struct wpk_page_job_view *vie
             wpk_markup(out, "<h2>Kernel of <bdi>%s</bdi></h2>\n", job->kernels[i].name);
             wpk_page_kernel_terms(out, &job->kernels[i], i);
         }
+        if (job->kernel_count > KERNELS_SHOWN_MAX) {
+            wpk_markup_raw(out, "<p>Kernels beyond the first 128 are left out.</p>\n");
+        }
         return;
     }
     const struct wpk_api_kernel *kernel =

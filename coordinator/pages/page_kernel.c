@@ -28,7 +28,7 @@ void wpk_page_code(struct wpk_buf *out, const char *id, const char *what, const 
     wpk_buf_fini(&code);
 }
 
-/* The shortest time that arithmetic, and that memory permits. */
+/* The roofline: the shortest times of the arithmetic, and of the memory traffic. */
 static void put_roofline(struct wpk_buf *out, const struct wpk_api_kernel *kernel)
 {
     char computing[WPK_FORMAT_SIZE], moving[WPK_FORMAT_SIZE], text[160];
@@ -40,7 +40,7 @@ static void put_roofline(struct wpk_buf *out, const struct wpk_api_kernel *kerne
         wpk_format_ns((uint64_t)flops, computing);
         wpk_format_ns((uint64_t)bytes, moving);
         snprintf(text, sizeof text,
-                 "arithmetic takes %s (%.0f %% of the time), its data from memory %s (%.0f %%)",
+                 "arithmetic takes %s (%.0f %% of the time), memory traffic %s (%.0f %%)",
                  computing, 100 * flops / time, moving, 100 * bytes / time);
         wpk_page_term(out, "At the device's peaks", text);
     }

@@ -78,8 +78,8 @@ void wpk_page_kernel(struct wpk_buf *out, const struct wpk_api_kernel *kernels, 
     wpk_markup(out, "<h1>Kernel %s</h1>\n", kernels[0].id);
     wpk_page_fold(out, "operator", "Operator", kernels[0].op);
     wpk_page_kernel_terms(out, &kernels[0], 0);
-    wpk_markup_raw(out, "<h2>Line of kernels</h2>\n");
-    put_table(out, "Of the same operator and device: this one and those before it", kernels, count);
+    wpk_markup_raw(out, "<h2>Earlier kernels</h2>\n");
+    put_table(out, "This kernel and earlier ones of the same operator and device", kernels, count);
     wpk_markup_raw(out, "<h2>Commands</h2>\n");
     wpk_page_command(out, "get", kernels[0].fingerprint, "-o kernel.so fetches it");
     wpk_page_command(out, "kernels pin", kernels[0].id, "serves it whatever searches find");
@@ -134,6 +134,9 @@ void wpk_page_compare(struct wpk_buf *out, const struct wpk_api_job *left,
         }
     }
     wpk_page_end_table(out);
+    if (left->op_count > PAIRS_SHOWN || right->op_count > PAIRS_SHOWN) {
+        wpk_markup_raw(out, "<p>Operators beyond the first 64 of a job are left out.</p>\n");
+    }
     for (int i = 0; i < left->op_count && i < SHOWN_IN_FULL; i++) {
         const char *name = left->ops[i].name;
         const struct wpk_api_op *other = wpk_api_job_op(right, name);
