@@ -75,8 +75,8 @@ static const char measurements_sql[] =
     " '[500000,500100,500200,500300,500400,500500,500600,500700,500800,500900]', '', 1, 1 FROM c";
 
 static const char asks_sql[] =
-    "INSERT INTO ask (search_id, number, trial_id, ended, known, epoch) " COUNTED
-    "SELECT (n - 1) / ? + 1, (n - 1) % ?, n, 1, 0, 1 FROM c";
+    "INSERT INTO ask (search_id, number, trial_id, source, ended, known, epoch) " COUNTED
+    "SELECT (n - 1) / ? + 1, (n - 1) % ?, n, 'drawn', 1, 0, 1 FROM c";
 
 static wpk_err fill_problems(struct wpk_store *store, int64_t kernels, struct wpk_diag *diag)
 {

@@ -51,7 +51,7 @@ def fill(path, trials):
                  " mad_ns, repeat_count, censored, anchor_ns, anchor_ratio, anchor, samples_ns, counters, measured_at,"
                  " epoch) SELECT id, 0, 'trial', 1, 'w', 'i', 500000 + (id * 7919) % 9000000 / (1 + id / 1000), 400000,"
                  " 3000, 1, 0, 0, 0, '', '[]', '', 1, 1 FROM trial WHERE outcome = 'ok'")
-    base.execute("INSERT INTO ask SELECT 1, id - 1, id, 1, 0, 1 FROM trial")
+    base.execute("INSERT INTO ask SELECT 1, id - 1, id, 'proposed', 1, 0, 1 FROM trial")
     base.execute("INSERT INTO search_bucket SELECT 1, %s, sum(m.median_ns IS NOT NULL), sum(m.median_ns IS NULL),"
                  " coalesce(min(m.median_ns), 0), n, n + 1, n * 1000000000 FROM (SELECT id - 1 AS n, id FROM trial) t"
                  " LEFT JOIN measurement m ON m.trial_id = t.id GROUP BY 2" % BUCKET)

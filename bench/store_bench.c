@@ -123,7 +123,8 @@ static void write_batch(struct bench *b, uint32_t count)
                                       .problem_id = b->problem_ids[search],
                                       .number = b->asked[search]++,
                                       .provider = "halide-cpu",
-                                      .candidate = candidate};
+                                      .candidate = candidate,
+                                      .source = "drawn"};
         wpk_history_put_ask(b->store, &ask, &known);
     }
     /* In two transactions, as it is: nothing is leased before its ask is durable. */

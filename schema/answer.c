@@ -225,6 +225,7 @@ static const struct wpk_field trial_fields[] = {
     {WPK_FIELD_INT("index", api_trial, index, -1, WPK_JSON_INT_MAX, WPK_OPTIONAL)},
     {ANSWER_TEXT("provider", api_trial, provider)},
     {ANSWER_TEXT("candidate", api_trial, candidate)},
+    {ANSWER_TEXT("source", api_trial, source)},
     {ANSWER_TEXT("outcome", api_trial, outcome)},
     {ANSWER_TEXT("log", api_trial, log)},
     {ANSWER_TEXT("recorded", api_trial, recorded)},

@@ -125,6 +125,7 @@ struct wpk_api_trial {
     int64_t index; /* number of the ask; -1: a vendor's, or the plain kernel */
     const char *provider;
     const char *candidate;
+    const char *source;  /* of the candidate, as in openapi.yaml; "": a vendor's, or plain */
     const char *outcome; /* "ok", ... */
     const char *log;
     const char *recorded;             /* date and time; "": not yet */

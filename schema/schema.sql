@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The history of one wpkd: version 16. coordinator/store/store.c is the only writer.
+-- The history of one wpkd: version 17. coordinator/store/store.c is the only writer.
 --
 --   owner ─< job ─< job_op >─ search >─ problem ─< trial ─< measurement
 --     └─< token                 └──< ask >──────────┘
@@ -172,6 +172,7 @@ CREATE TABLE ask (
     search_id INTEGER NOT NULL REFERENCES search,
     number    INTEGER NOT NULL,         -- from 0, without gaps: the order of asks and of tells
     trial_id  INTEGER NOT NULL REFERENCES trial, -- its candidate, and what became of it
+    source    TEXT NOT NULL,            -- of the candidate, as in openapi.yaml: "constructed", ...
     ended     INTEGER NOT NULL,         -- 1: this search has its result
     known     INTEGER NOT NULL,         -- 1: history had the result when it was asked
     epoch     INTEGER NOT NULL,

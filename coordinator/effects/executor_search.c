@@ -236,7 +236,8 @@ static void perform_put_asks(struct wpk_store_write *write, struct wpk_store *st
                                       .problem_id = answer->problem_id,
                                       .number = answer->ask_first + i,
                                       .provider = provider,
-                                      .candidate = item->text};
+                                      .candidate = item->text,
+                                      .source = item->source};
         item->known = wpk_history_put_ask(store, &ask, &item->trial);
         item->standing = item->known ? WPK_STANDING_ENDED : WPK_STANDING_OPEN;
     }

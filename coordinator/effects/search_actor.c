@@ -168,14 +168,12 @@ static wpk_err replay(struct wpk_search_actor *actor, const struct wpk_history_l
 {
     uint32_t told = log->first;
     while (asked < log->first + log->count) {
-        char *text = NULL;
+        struct wpk_work_item item = {0};
         uint32_t filled = 0;
-        wpk_err err = wpk_search_actor_ask(actor, 1, &text, &filled);
+        wpk_err err = wpk_search_actor_ask(actor, 1, &item, &filled);
         bool same = filled == 1 && asked >= log->first &&
-                    strcmp(text, log->asks[asked - log->first].text) == 0;
-        if (filled == 1) {
-            free(text);
-        }
+                    strcmp(item.text, log->asks[asked - log->first].text) == 0;
+        free(item.text);
         if (err != WPK_OK || (filled == 1 && !same)) {
             return err == WPK_ENOMEM ? err : WPK_EMISMATCH;
         }
@@ -355,8 +353,8 @@ double wpk_search_actor_size_log2(const struct wpk_search_actor *actor)
     return actor->space.size_log2;
 }
 
-wpk_err wpk_search_actor_ask(struct wpk_search_actor *actor, uint32_t count, char **texts,
-                             uint32_t *filled)
+wpk_err wpk_search_actor_ask(struct wpk_search_actor *actor, uint32_t count,
+                             struct wpk_work_item *items, uint32_t *filled)
 {
     struct wpk_candidate candidates[WPK_WORK_MAX];
     WPK_ASSERT(count <= WPK_WORK_MAX);
@@ -364,22 +362,25 @@ wpk_err wpk_search_actor_ask(struct wpk_search_actor *actor, uint32_t count, cha
     uint32_t made = 0;
     *filled = 0;
     /* Memory first: a strategy takes no candidate back. */
-    while (made < count && (texts[made] = malloc(WPK_CANDIDATE_TEXT_MAX)) != NULL) {
+    while (made < count && (items[made].text = malloc(WPK_CANDIDATE_TEXT_MAX)) != NULL) {
         made++;
     }
     wpk_err err = made < count ? WPK_ENOMEM
                                : wpk_strategy_ask(actor->strategy, (int)count, candidates, &given);
+    uint64_t first = wpk_strategy_asked(actor->strategy) - (uint64_t)given;
     for (int i = 0; err == WPK_OK && i < given; i++) {
-        char *text = texts[i];
+        char *text = items[i].text;
         err = wpk_candidate_encode(&actor->space, &candidates[i], text, WPK_CANDIDATE_TEXT_MAX);
         if (err == WPK_OK) {
             char *trimmed = realloc(text, strlen(text) + 1);
-            texts[i] = trimmed != NULL ? trimmed : text;
+            items[i].text = trimmed != NULL ? trimmed : text;
+            items[i].source = wpk_strategy_source(actor->strategy, first + (uint64_t)i);
             (*filled)++;
         }
     }
     for (uint32_t i = *filled; i < made; i++) {
-        free(texts[i]);
+        free(items[i].text);
+        items[i].text = NULL;
     }
     actor->asked_count += *filled;
     return err;

@@ -36,13 +36,14 @@ void wpk_search_actor_free(struct wpk_search_actor *actor);
 
 double wpk_search_actor_size_log2(const struct wpk_search_actor *actor);
 
-/* Ask for up to `count` new candidates, as texts that the caller frees.
+/* Ask for up to `count` new candidates, each the text and the source of an item.
  *
- *   shape   texts [count]; the first *filled are set; 0 of them: the strategy is to be told first
+ *   shape   items [count]; the first *filled are set; 0 of them: the strategy is to be told first
+ *   owns    the caller frees the texts
  *   errors  WPK_EEXHAUSTED; WPK_ENOMEM the actor is as before
  */
-wpk_err wpk_search_actor_ask(struct wpk_search_actor *actor, uint32_t count, char **texts,
-                             uint32_t *filled);
+wpk_err wpk_search_actor_ask(struct wpk_search_actor *actor, uint32_t count,
+                             struct wpk_work_item *items, uint32_t *filled);
 /* Tell the result of the ask with this number, which follows the last one told. */
 void wpk_search_actor_tell(struct wpk_search_actor *actor, uint32_t number,
                            const struct wpk_work_item *item);

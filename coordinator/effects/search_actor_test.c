@@ -103,17 +103,18 @@ static void a_search_begins_with_other_shapes(void **state)
     struct wpk_history_log log = {.relative_count = 2, .twin_count = 2};
     struct wpk_search_actor *random = new_actor("standard"), *nearest = NULL;
     struct wpk_diag diag = {0};
-    char *drawn[1], *asked[1];
+    struct wpk_work_item drawn = {0}, asked = {0};
     uint32_t filled = 0;
-    assert_int_equal(wpk_search_actor_ask(random, 1, drawn, &filled), WPK_OK);
+    assert_int_equal(wpk_search_actor_ask(random, 1, &drawn, &filled), WPK_OK);
     log.relatives[0] = (char *)"cpu-0 algorithm=direct layout=asis";
-    log.relatives[1] = drawn[0];
+    log.relatives[1] = drawn.text;
     assert_int_equal(make_actor_of("nearest", "standard", "", &log, &nearest, &diag), WPK_OK);
-    assert_int_equal(wpk_search_actor_ask(nearest, 1, asked, &filled), WPK_OK);
+    assert_int_equal(wpk_search_actor_ask(nearest, 1, &asked, &filled), WPK_OK);
     assert_int_equal(filled, 1);
-    assert_string_equal(asked[0], drawn[0]);
-    free(asked[0]);
-    free(drawn[0]);
+    assert_string_equal(asked.text, drawn.text);
+    assert_string_equal(asked.source, "history");
+    free(asked.text);
+    free(drawn.text);
     wpk_search_actor_free(nearest);
     wpk_search_actor_free(random);
 }
@@ -125,13 +126,13 @@ static void a_packing_that_does_not_fit(void **state)
     struct wpk_history_log log = {0};
     struct wpk_search_actor *actor = NULL;
     struct wpk_diag diag = {0};
-    char *asked[1];
+    struct wpk_work_item asked = {0};
     uint32_t filled = 0;
     wpk_buf_append_text(&log.packing, "cpu-0 algorithm=direct layout=asis");
     assert_int_equal(make_actor_with("standard", "", &log, &actor, &diag), WPK_OK);
-    assert_int_equal(wpk_search_actor_ask(actor, 1, asked, &filled), WPK_OK);
+    assert_int_equal(wpk_search_actor_ask(actor, 1, &asked, &filled), WPK_OK);
     assert_int_equal(filled, 1);
-    free(asked[0]);
+    free(asked.text);
     wpk_search_actor_free(actor);
     wpk_buf_fini(&log.packing);
 }
@@ -161,7 +162,7 @@ static void a_snapshot_that_does_not_fit(void **state)
     struct wpk_buf small = {.size_max = 4};
     struct wpk_buf text = {0};
     uint32_t filled = 0;
-    assert_int_equal(wpk_search_actor_ask(actor, 1, &item.text, &filled), WPK_OK);
+    assert_int_equal(wpk_search_actor_ask(actor, 1, &item, &filled), WPK_OK);
     assert_int_equal(filled, 1);
     wpk_search_actor_tell(actor, 0, &item);
     assert_false(wpk_search_actor_save(actor, 2, &snapshot, &text)); /* one tell is too few */
@@ -183,20 +184,20 @@ static void an_ask_that_fails_leaves_no_trace(void **state)
     (void)state;
     struct wpk_search_actor *one = new_actor("standard");
     struct wpk_search_actor *other = new_actor("standard");
-    char *texts[3] = {NULL}, *others[3] = {NULL};
+    struct wpk_work_item items[3] = {0}, others[3] = {0};
     uint32_t filled = 0;
     for (int n = 1; n <= 3; n++) {
         allocations_left = n;
-        assert_int_equal(wpk_search_actor_ask(one, 3, texts, &filled), WPK_ENOMEM);
+        assert_int_equal(wpk_search_actor_ask(one, 3, items, &filled), WPK_ENOMEM);
         assert_int_equal(filled, 0);
     }
-    assert_int_equal(wpk_search_actor_ask(one, 3, texts, &filled), WPK_OK);
+    assert_int_equal(wpk_search_actor_ask(one, 3, items, &filled), WPK_OK);
     assert_int_equal(filled, 3);
     assert_int_equal(wpk_search_actor_ask(other, 3, others, &filled), WPK_OK);
     for (int i = 0; i < 3; i++) {
-        assert_string_equal(texts[i], others[i]);
-        free(texts[i]);
-        free(others[i]);
+        assert_string_equal(items[i].text, others[i].text);
+        free(items[i].text);
+        free(others[i].text);
     }
     wpk_search_actor_free(one);
     wpk_search_actor_free(other);
@@ -210,7 +211,7 @@ static void a_replay_that_fails_is_repeated(void **state)
     struct wpk_work_item ask = {.text = NULL};
     struct wpk_history_log log = {.asks = &ask, .count = 1};
     uint32_t filled = 0;
-    assert_int_equal(wpk_search_actor_ask(actor, 1, &ask.text, &filled), WPK_OK);
+    assert_int_equal(wpk_search_actor_ask(actor, 1, &ask, &filled), WPK_OK);
     wpk_search_actor_free(actor);
     allocations_left = 1 << 30;
     assert_int_equal(make_actor("standard", &log, &actor), WPK_OK);

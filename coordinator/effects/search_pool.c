@@ -239,19 +239,16 @@ static void answer_ask(struct wpk_search_pool *pool, struct actor *actor, struct
         asked->err = make_at_last(pool, actor, store, call->number, &diag);
     }
     if (asked->err == WPK_OK) {
-        char *texts[WPK_ASKED_MAX];
-        asked->size_log2 = wpk_search_actor_size_log2(actor->strategy);
-        wpk_err err = wpk_search_actor_ask(actor->strategy, call->count, texts, &asked->count);
+        struct wpk_search_actor *strategy = actor->strategy;
+        asked->items = WPK_DEMAND(calloc(call->count + 1, sizeof *asked->items));
+        asked->size_log2 = wpk_search_actor_size_log2(strategy);
+        wpk_err err = wpk_search_actor_ask(strategy, call->count, asked->items, &asked->count);
         while (err == WPK_ENOMEM && pool->options.threads > 0 && wait_to_retry(pool, actor)) {
-            err = wpk_search_actor_ask(actor->strategy, call->count, texts, &asked->count);
+            err = wpk_search_actor_ask(strategy, call->count, asked->items, &asked->count);
         }
         asked->exhausted = err == WPK_EEXHAUSTED;
         asked->refused = err == WPK_OK && asked->count == 0;
         asked->err = asked->exhausted ? WPK_OK : err;
-        asked->items = WPK_DEMAND(calloc(asked->count + 1, sizeof *asked->items));
-        for (uint32_t i = 0; i < asked->count; i++) {
-            asked->items[i].text = texts[i];
-        }
     }
     snprintf(asked->reason, sizeof asked->reason, "%.255s",
              diag.text[0] != '\0' ? diag.text : wpk_err_text(asked->err));

@@ -219,6 +219,7 @@ struct wpk_work_item {
     uint32_t open_next;
     bool known;                     /* the history had its result */
     char *text;                     /* candidate; of a baseline: provider; owned */
+    const char *source;             /* of an ask, until it is recorded: static */
     struct wpk_trial_summary trial; /* ENDED */
 };
 

@@ -62,10 +62,10 @@ bool wpk_history_put_ask(struct wpk_store *store, const struct wpk_history_ask *
         *known = trial;
     }
     wpk_store_run(store,
-                  "INSERT INTO ask (search_id, number, trial_id, ended, known, epoch)"
-                  " VALUES (?, ?, ?, ?, ?, ?)",
-                  "iiiiii", (int64_t)ask->search_id, (int64_t)ask->number, (int64_t)trial_id,
-                  (int64_t)is_known, (int64_t)is_known, wpk_store_epoch(store));
+                  "INSERT INTO ask (search_id, number, trial_id, source, ended, known, epoch)"
+                  " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                  "iiitiii", (int64_t)ask->search_id, (int64_t)ask->number, (int64_t)trial_id,
+                  ask->source, (int64_t)is_known, (int64_t)is_known, wpk_store_epoch(store));
     if (is_known) {
         const struct wpk_curve_end end = {.search_id = ask->search_id,
                                           .ask = ask->number,

@@ -45,6 +45,7 @@ struct wpk_history_ask {
     uint32_t number;
     const char *provider;
     const char *candidate;
+    const char *source; /* of the candidate */
 };
 
 /* The worker that measured a trial. */

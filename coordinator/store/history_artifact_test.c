@@ -130,7 +130,8 @@ static void what_went_is_not_known(void **state)
     struct wpk_history_ask ask = {.search_id = opened->search_id,
                                   .problem_id = opened->problem_id,
                                   .provider = "halide-cpu",
-                                  .candidate = "cpu-1 tile=4"};
+                                  .candidate = "cpu-1 tile=4",
+                                  .source = "drawn"};
     assert_false(wpk_history_put_ask(f->store, &ask, &known));
     struct wpk_history_result result = {.problem_id = opened->problem_id,
                                         .work = {opened->search_id, WPK_WORK_TRIAL, 0},
@@ -169,7 +170,8 @@ static uint64_t three_asks(struct fixture *f, uint64_t seed)
                                       .problem_id = opened->problem_id,
                                       .number = n,
                                       .provider = "halide-cpu",
-                                      .candidate = candidate};
+                                      .candidate = candidate,
+                                      .source = "drawn"};
         struct wpk_history_result result = {.problem_id = opened->problem_id,
                                             .work = {opened->search_id, WPK_WORK_TRIAL, n},
                                             .record = &record,

@@ -237,7 +237,7 @@ static void write_time(struct wpk_json_writer *w, const struct wpk_trial_summary
 }
 
 /* Columns 13 on: candidate, provider, log, schedule, recorded_at, index, whether it has ended,
- * unseen faults, what launches need. */
+ * unseen faults, what launches need, source. */
 static void write_trial(struct wpk_json_writer *w, const char *op, wpk_work_id work,
                         const struct wpk_rows *rows)
 {
@@ -249,6 +249,7 @@ static void write_trial(struct wpk_json_writer *w, const char *op, wpk_work_id w
     wpk_json_put_int(w, "index", wpk_rows_int(rows, 18));
     wpk_json_put_text(w, "provider", wpk_rows_text(rows, 14));
     wpk_json_put_text(w, "candidate", wpk_rows_text(rows, 13));
+    wpk_json_put_text(w, "source", wpk_rows_text(rows, 22));
     bool ended = wpk_rows_int(rows, 19) != 0;
     wpk_json_put_text(w, "outcome", ended ? wpk_rows_text(rows, 0) : "pending");
     if (!ended) {
@@ -290,7 +291,7 @@ static int write_other(struct wpk_store *store, uint64_t problem_id, wpk_work_id
         store,
         "SELECT " SUMMARY_COLUMNS(
             ANY_ANCHOR) ", t.candidate, t.provider, t.log, t.schedule_sha256,"
-                        " t.recorded_at, -1, 1, t.unseen, t.launch FROM trial t" SUMMARY_JOIN(
+                        " t.recorded_at, -1, 1, t.unseen, t.launch, '' FROM trial t" SUMMARY_JOIN(
                             ANY_ANCHOR) " WHERE t.problem_id = ? AND t.candidate_hash = ?",
         "ih", (int64_t)problem_id, hash);
     bool found = wpk_rows_next(rows);
@@ -338,8 +339,8 @@ static int write_asks(struct wpk_store *store, uint64_t search_id, const char *o
         store,
         "SELECT " SUMMARY_COLUMNS(
             "s.anchor") ", t.candidate, t.provider, t.log, t.schedule_sha256,"
-                        " t.recorded_at, a.number, a.ended, t.unseen, t.launch FROM ask a JOIN "
-                        "search s ON s.id = a.search_id"
+                        " t.recorded_at, a.number, a.ended, t.unseen, t.launch, a.source FROM ask a"
+                        " JOIN search s ON s.id = a.search_id"
                         " JOIN trial t ON t.id = a.trial_id" SUMMARY_JOIN(
                             "s.anchor") " WHERE a.search_id = ?1 AND a.number BETWEEN ?2 AND ?3"
                                         " AND (?4 = '' OR t.outcome = ?4)"

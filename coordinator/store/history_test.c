@@ -61,7 +61,8 @@ static void open_search_for(struct fixture *f, int threads, uint64_t seed)
     struct wpk_history_ask ask = {.search_id = opened.search_id,
                                   .problem_id = opened.problem_id,
                                   .provider = OWN,
-                                  .candidate = CANDIDATE};
+                                  .candidate = CANDIDATE,
+                                  .source = "drawn"};
     struct wpk_trial_summary trial;
     wpk_history_put_ask(f->store, &ask, &trial);
     wpk_work_items_free(opened.window, opened.ask_count);
@@ -539,11 +540,11 @@ static void trials_with_an_outcome_are_found(void **state)
     struct wpk_history_place place = {.index = 1};
     add_job(f);
     put(f, WPK_WORK_TRIAL, timed(800, false, HASH)); /* ask 0 */
-    wpk_store_run(
-        f->store,
-        "INSERT INTO ask SELECT search_id, 30000, trial_id, ended, known, epoch FROM ask WHERE"
-        " search_id = ? AND number = 0",
-        "i", (int64_t)f->search.id);
+    wpk_store_run(f->store,
+                  "INSERT INTO ask SELECT search_id, 30000, trial_id, source, ended, known, epoch "
+                  "FROM ask WHERE"
+                  " search_id = ? AND number = 0",
+                  "i", (int64_t)f->search.id);
     for (int page = 0; page < 4; page++) { /* asks 1 to 20001, the rest; of another outcome */
         struct wpk_json_writer *w = wpk_json_writer_new_object();
         struct wpk_buf text = {0};

@@ -26,7 +26,7 @@ struct wpk_checkpoint;
 struct wpk_rows;
 struct wpk_store;
 
-#define WPK_STORE_VERSION 16   /* of schema.sql and log.sql */
+#define WPK_STORE_VERSION 17   /* of schema.sql and log.sql */
 #define WPK_STORE_HASH_SIZE 16 /* bytes of trial.candidate_hash */
 
 /* Open or create history.db in `directory`, which must exist.

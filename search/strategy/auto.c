@@ -36,6 +36,8 @@
 enum source { CONSTRUCT, NEIGHBOUR, CROSS, WALK, DRAW, SOURCES };
 
 static const int drafts[SOURCES] = {8, 24, 8, 3, 8};
+static const char *const names[SOURCES] = {"constructed", "neighbour", "crossed", "walked",
+                                           "drawn"};
 
 /* The number of drafts that an ask is chosen from. Long searches are given to those who have many
  * workers: their asks must be cheap, and each of them decides less. */
@@ -277,6 +279,7 @@ static wpk_err propose(void *state, struct wpk_course *course, struct wpk_candid
         return WPK_EEXHAUSTED;
     }
     a->source[course->asked % PENDING] = (uint8_t)chosen;
+    course->source = names[chosen];
     *out = best[chosen].candidate;
     return WPK_OK;
 }

@@ -19,6 +19,7 @@
 
 static struct wpk_space space;
 static struct wpk_hint hints[DRAWN];
+static int hint_sources; /* asks that a strategy says to be hints */
 
 static int compare_hints(const void *a, const void *b)
 {
@@ -63,6 +64,18 @@ static struct wpk_strategy *make(const char *name, int hint_count)
     return strategy;
 }
 
+/* A candidate with this source is one of the hints. */
+static void check_source(const struct wpk_strategy *strategy, const struct wpk_candidate *asked)
+{
+    const char *source = wpk_strategy_source(strategy, wpk_strategy_asked(strategy) - 1);
+    bool from_hints = strcmp(source, "hint") == 0, is_one = false;
+    for (int h = 0; h < HINTS; h++) {
+        is_one = is_one || wpk_candidate_equal(asked, &hints[h].candidate);
+    }
+    assert_true(is_one || !from_hints);
+    hint_sources += from_hints;
+}
+
 /* Run the strategy up to `trials`; save and load it after each tell if `breaks`.
  *   shape   asked [trials]; returns the best time */
 static double run(const char *name, int hint_count, int trials, bool breaks,
@@ -75,6 +88,9 @@ static double run(const char *name, int hint_count, int trials, bool breaks,
         filled = 0;
         if (count < trials) {
             assert_int_equal(wpk_strategy_ask(strategy, 1, &asked[count], &filled), WPK_OK);
+        }
+        if (filled == 1) {
+            check_source(strategy, &asked[count]);
         }
         count += filled;
         if (filled == 0) {
@@ -103,7 +119,9 @@ static void the_fastest_are_asked_first(void **state)
     struct wpk_candidate asked[TRIALS];
     int found = 0;
     (void)state;
+    hint_sources = 0;
     run("anneal", HINTS, TRIALS, false, asked);
+    assert_int_equal(hint_sources, WPK_HINTS_ASKED);
     for (int i = 0; i < TRIALS; i++) {
         for (int h = 0; h < HINTS; h++) {
             if (wpk_candidate_equal(&asked[i], &hints[h].candidate)) {

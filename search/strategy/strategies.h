@@ -50,7 +50,8 @@ struct wpk_course {
     struct wpk_course_trial *trial; /* owned; [trial_count], in the order in which they were
                                            learnt: all, or the best and a sample of the others */
     int trial_count;
-    int best; /* the fastest of them, -1: none has a time */
+    int best;           /* the fastest of them, -1: none has a time */
+    const char *source; /* of what is being proposed; a class may set it: static */
 };
 
 /* All strategies, in the order in which they are listed; each has a class wpk_strategy_NAME. */

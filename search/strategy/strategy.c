@@ -21,6 +21,7 @@ struct outstanding {
     struct wpk_candidate candidate;
     struct wpk_tell tell;
     int hint; /* its number; -1: none */
+    const char *source;
 };
 
 struct wpk_strategy {
@@ -169,6 +170,11 @@ uint64_t wpk_strategy_asked(const struct wpk_strategy *strategy)
     return strategy->course.asked;
 }
 
+const char *wpk_strategy_source(const struct wpk_strategy *strategy, uint64_t ask)
+{
+    return strategy->pending[ask % OUTSTANDING_MAX].source;
+}
+
 const struct wpk_network *wpk_strategy_policy(const struct wpk_strategy *strategy)
 {
     return strategy->class->policy == NULL ? NULL : strategy->class->policy(strategy->state);
@@ -224,50 +230,57 @@ static bool next_constructed(struct wpk_strategy *strategy, struct wpk_candidate
 }
 
 /* The next candidate from rules or other searches: schedules of the same shape, some that are
- * constructed, those of other shapes, and all others that are constructed. */
-static bool next_known(struct wpk_strategy *strategy, struct wpk_candidate *out)
+ * constructed, those of other shapes, and all others that are constructed. Returns its source;
+ * NULL: there is none. */
+static const char *next_known(struct wpk_strategy *strategy, struct wpk_candidate *out)
 {
     const struct wpk_course *course = &strategy->course;
-    bool takes = strategy->class->takes_relatives;
-    return next_relative(course, course->twin_count, out) ||
-           (takes && strategy->constructed_next < (int)course->option[0] &&
-            next_constructed(strategy, out)) ||
-           next_relative(course, course->relative_count, out) || next_constructed(strategy, out);
+    bool early =
+        strategy->class->takes_relatives && strategy->constructed_next < (int)course->option[0];
+    return next_relative(course, course->twin_count, out)       ? "history"
+           : early && next_constructed(strategy, out)           ? "constructed"
+           : next_relative(course, course->relative_count, out) ? "history"
+           : next_constructed(strategy, out)                    ? "constructed"
+                                                                : NULL;
 }
 
-/*   shape   *hint: the number of the hint that it is; -1: it is none */
-static wpk_err next_candidate(struct wpk_strategy *strategy, struct wpk_candidate *out, int *hint)
+static wpk_err next_candidate(struct wpk_strategy *strategy, struct outstanding *out)
 {
     struct wpk_course *course = &strategy->course;
     bool first = course->asked < (uint64_t)strategy->first_count;
-    *hint = -1;
-    if (next_known(strategy, out)) {
+    out->hint = -1;
+    out->source = next_known(strategy, &out->candidate);
+    if (out->source != NULL) {
         return WPK_OK;
     }
     if (!first) {
-        *hint = wpk_hints_take(&strategy->hints, &course->seen, course->space);
+        out->hint = wpk_hints_take(&strategy->hints, &course->seen, course->space);
     }
-    if (*hint >= 0) {
-        *out = strategy->hints.hint[*hint].candidate;
+    if (out->hint >= 0) {
+        out->candidate = strategy->hints.hint[out->hint].candidate;
+        out->source = "hint";
         return WPK_OK;
     }
+    course->source = "proposed";
     wpk_err err = first || strategy->class->propose == NULL
                       ? WPK_EEXHAUSTED
-                      : strategy->class->propose(strategy->state, course, out);
-    return err == WPK_EEXHAUSTED ? wpk_seen_draw(&course->seen, course->space, &course->rng, out)
-                                 : err;
+                      : strategy->class->propose(strategy->state, course, &out->candidate);
+    out->source = err == WPK_EEXHAUSTED ? "drawn" : course->source;
+    return err == WPK_EEXHAUSTED
+               ? wpk_seen_draw(&course->seen, course->space, &course->rng, &out->candidate)
+               : err;
 }
 
 /* A failed ask leaves no trace. */
-static wpk_err take_candidate(struct wpk_strategy *strategy, struct wpk_candidate *out, int *hint)
+static wpk_err take_candidate(struct wpk_strategy *strategy, struct outstanding *out)
 {
     struct wpk_course *course = &strategy->course;
     const struct wpk_rng rng = course->rng;
     const struct wpk_seen seen = course->seen;
     const struct wpk_hints hints = strategy->hints;
     const int constructed_next = strategy->constructed_next;
-    wpk_err err = next_candidate(strategy, out, hint);
-    err = err == WPK_OK ? wpk_seen_put(&course->seen, course->space, out) : err;
+    wpk_err err = next_candidate(strategy, out);
+    err = err == WPK_OK ? wpk_seen_put(&course->seen, course->space, &out->candidate) : err;
     if (err == WPK_ENOMEM) {
         course->rng = rng;
         course->seen = seen;
@@ -328,8 +341,8 @@ wpk_err wpk_strategy_ask(struct wpk_strategy *strategy, int count, struct wpk_ca
         if (needed > strategy->told || !has_room) {
             return WPK_OK;
         }
-        int hint;
-        wpk_err err = take_candidate(strategy, &out[*filled], &hint);
+        struct outstanding *pending = &strategy->pending[course->asked % OUTSTANDING_MAX];
+        wpk_err err = take_candidate(strategy, pending);
         if (err == WPK_EEXHAUSTED) {
             strategy->exhausted = true;
             continue;
@@ -337,10 +350,8 @@ wpk_err wpk_strategy_ask(struct wpk_strategy *strategy, int count, struct wpk_ca
         if (err != WPK_OK) {
             return *filled > 0 ? WPK_OK : err;
         }
-        struct outstanding *pending = &strategy->pending[course->asked++ % OUTSTANDING_MAX];
-        pending->candidate = out[*filled];
-        pending->hint = hint;
-        (*filled)++;
+        course->asked++;
+        out[(*filled)++] = pending->candidate;
     }
     return WPK_OK;
 }

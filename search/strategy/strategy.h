@@ -133,6 +133,9 @@ wpk_err wpk_strategy_ask(struct wpk_strategy *strategy, int count, struct wpk_ca
 void wpk_strategy_tell(struct wpk_strategy *strategy, const struct wpk_tell *tell);
 /* The number of candidates asked for. */
 uint64_t wpk_strategy_asked(const struct wpk_strategy *strategy);
+/* The source of a candidate, as openapi.yaml has it: a static text.
+ *   shape  ask: the number of one of the last ask's candidates */
+const char *wpk_strategy_source(const struct wpk_strategy *strategy, uint64_t ask);
 /* Take the result of a candidate of the history that this strategy never asked for. */
 void wpk_strategy_learn(struct wpk_strategy *strategy, const struct wpk_candidate *candidate,
                         const struct wpk_tell *tell);
