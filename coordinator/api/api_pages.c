@@ -205,7 +205,23 @@ static void take_point(void *user, const struct wpk_curve_point *point)
         struct wpk_curve_point *copy = &curve->points[curve->point_count++];
         *copy = *point;
         copy->candidate = copy_text(&curve->arena, point->candidate, strlen(point->candidate));
+        copy->source = copy_text(&curve->arena, point->source, strlen(point->source));
+        copy->strategy = copy_text(&curve->arena, point->strategy, strlen(point->strategy));
         wpk_worth_add(&curve->worth, point->candidate, (double)point->best_ns, false);
+    }
+}
+
+/* Points come search by search: the last one kept is the best of its search so far. */
+static void take_rival(void *user, const struct wpk_curve_point *point)
+{
+    struct wpk_page_curve *curve = user;
+    struct wpk_curve_point *next = &curve->rivals[curve->rival_count];
+    bool follows = curve->rival_count > 0 && strcmp(next[-1].strategy, point->strategy) == 0;
+    if (point->best_ns > 0 && curve->rival_count < WPK_CURVE_BUCKETS_MAX &&
+        (!follows || point->best_ns < next[-1].best_ns)) {
+        *next = *point;
+        next->strategy = copy_text(&curve->arena, point->strategy, strlen(point->strategy));
+        curve->rival_count++;
     }
 }
 
@@ -227,7 +243,7 @@ static void take_outcome(void *user, const struct wpk_curve_outcome *outcome)
     }
 }
 
-static void read_curve(const struct wpk_call *call, const char *id, int op,
+static void read_curve(const struct wpk_call *call, const char *id, int op, const char *by,
                        struct wpk_page_curve *out)
 {
     struct wpk_store *store = call->api->store;
@@ -236,7 +252,10 @@ static void read_curve(const struct wpk_call *call, const char *id, int op,
     bool stored = wpk_history_job_document(store, id, &document, &number);
     uint64_t search = stored ? wpk_history_search_of(store, number, (uint32_t)op) : 0;
     if (search != 0) {
-        wpk_history_read_curve(store, search, take_point, out);
+        wpk_history_read_curve(store, search, false, take_point, out);
+        if (strcmp(by, "strategy") == 0) {
+            wpk_history_read_curve(store, search, true, take_rival, out);
+        }
         wpk_history_read_outcomes(store, search, take_outcome, out);
         out->ask_count = wpk_history_sample_times(store, search, WORTH_ASKS_MAX, take_time, out);
         wpk_worth_finish(&out->worth);
@@ -264,7 +283,9 @@ static void show_job(struct wpk_call *call, bool is_report)
     char next[48] = "";
     const char *id = wpk_call_get(call, "id");
     const char *token = wpk_call_get(call, "page_token"), *outcome = wpk_call_get(call, "outcome");
+    const char *by = wpk_call_get(call, "by");
     struct wpk_page_curve *curve = WPK_DEMAND(calloc(1, sizeof *curve));
+    by = strcmp(by, "source") == 0 || strcmp(by, "strategy") == 0 ? by : "algorithm";
     bool ok = ask_job(call, id, &arena, &job);
     int op = ok ? find_op(&job, wpk_call_get(call, "op")) : 0;
     if (ok && op < 0) {
@@ -281,7 +302,7 @@ static void show_job(struct wpk_call *call, bool is_report)
                  check(call, wpk_api_decode_list(&answer.body, &arena, &trials, NULL));
             read_token(&answer.body, next, sizeof next);
         }
-        read_curve(call, id, op, curve);
+        read_curve(call, id, op, by, curve);
     }
     if (ok) {
         const struct wpk_page_job_view view = {
@@ -289,6 +310,7 @@ static void show_job(struct wpk_call *call, bool is_report)
             .op = op,
             .curve = curve,
             .outcome = outcome,
+            .by = by,
             .by_seconds = strcmp(wpk_call_get(call, "axis"), "seconds") == 0,
             .trials = trials.trials,
             .trial_count = trials.count,
@@ -391,9 +413,41 @@ static wpk_err show_kernels(struct wpk_call *call, const struct wpk_buf *body, c
     return err;
 }
 
+/* Get what a lookup finds of what the kernel computes, where it was timed: "exact, kernel k7".
+ * False after the page was answered, or left to the loop.   shape  out [size] */
+static bool ask_match(struct wpk_call *call, const struct wpk_api_kernel *kernel, char *out,
+                      size_t size)
+{
+    struct wpk_api_answer answer;
+    struct wpk_json_reader *r;
+    char threads[12], level[32] = "", id[24] = "";
+    snprintf(threads, sizeof threads, "%d", kernel->threads);
+    const struct wpk_http_parameter query[] = {{"page_size", "1"},
+                                               {"fingerprint", kernel->fingerprint},
+                                               {"device", kernel->device},
+                                               {"layouts", kernel->layouts},
+                                               {"threads", threads},
+                                               {"conditions", kernel->conditions},
+                                               {"accuracy", kernel->accuracy}};
+    if (!ask(call, wpk_api_list_kernels, "", query, sizeof query / sizeof query[0], &answer)) {
+        return false;
+    }
+    if (wpk_json_open(wpk_buf_text(&answer.body), answer.body.size, 0, &r, NULL) == WPK_OK) {
+        wpk_json_enter(r, "match");
+        wpk_json_get_copy(r, "match", level, sizeof level);
+        wpk_json_get_copy(r, "kernel_id", id, sizeof id);
+        wpk_json_leave(r);
+    }
+    wpk_json_close(r);
+    snprintf(out, size, "%s%s%s", level, id[0] != '\0' ? ", kernel " : "", id);
+    wpk_api_answer_fini(&answer);
+    return true;
+}
+
 void wpk_api_page_kernel(struct wpk_call *call)
 {
     struct wpk_api_answer answer;
+    char match[64];
     struct wpk_arena arena = {0};
     struct wpk_api_list list;
     const char *id = wpk_call_get(call, "id");
@@ -404,11 +458,11 @@ void wpk_api_page_kernel(struct wpk_call *call)
         return;
     }
     if (check(call, wpk_api_decode_list(&answer.body, &arena, &list, NULL))) {
-        if (list.count > 0) {
-            wpk_page_kernel(&call->answer->body, list.kernels, list.count);
-            finish_data(call);
-        } else {
+        if (list.count == 0) {
             show_problem(call, 404, "there is no such kernel; the list of kernels has their ids");
+        } else if (ask_match(call, &list.kernels[0], match, sizeof match)) {
+            wpk_page_kernel(&call->answer->body, list.kernels, list.count, match);
+            finish_data(call);
         }
     }
     wpk_api_answer_fini(&answer);

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define BEST_SHOWN 10
 #define GENES_SHOWN 16
@@ -16,11 +17,26 @@
 
 /* ---- the chart */
 
+static void put_point(struct wpk_chart *chart, struct wpk_chart_point *points,
+                      const struct wpk_page_job_view *view, const struct wpk_curve_point *point)
+{
+    double x = view->by_seconds ? point->at_s : (double)point->ask;
+    const char *name = strcmp(view->by, "source") == 0 ? point->source : point->strategy;
+    size_t size = strlen(name);
+    if (strcmp(view->by, "algorithm") == 0) {
+        name = wpk_api_trial_gene(point->candidate, "algorithm", 9, &size);
+    }
+    x = x > 0 ? x : 0;
+    points[chart->count++] = (struct wpk_chart_point){x, (double)point->best_ns / 1e3,
+                                                      wpk_chart_series(chart, name, size), NULL};
+    chart->x_most = x > chart->x_most ? x : chart->x_most;
+}
+
 static void put_chart(struct wpk_buf *out, const struct wpk_page_job_view *view)
 {
     const struct wpk_page_curve *curve = view->curve;
     const struct wpk_api_op *op = &view->job->ops[view->op];
-    struct wpk_chart_point *points = WPK_DEMAND(calloc(WPK_CURVE_BUCKETS_MAX, sizeof *points));
+    struct wpk_chart_point *points = WPK_DEMAND(calloc(2 * WPK_CURVE_BUCKETS_MAX, sizeof *points));
     struct wpk_chart chart = {.title = op->name,
                               .x_name = view->by_seconds ? "seconds since the search began"
                                                          : "candidates asked for",
@@ -28,14 +44,10 @@ static void put_chart(struct wpk_buf *out, const struct wpk_page_job_view *view)
                               .vendor_us = (double)op->baseline.time.median_ns / 1e3,
                               .notes_title = "outcomes"};
     for (int i = 0; i < curve->point_count; i++) {
-        const struct wpk_curve_point *point = &curve->points[i];
-        double x = view->by_seconds ? point->at_s : (double)point->ask;
-        x = x > 0 ? x : 0;
-        size_t size;
-        const char *name = wpk_api_trial_gene(point->candidate, "algorithm", 9, &size);
-        points[chart.count++] = (struct wpk_chart_point){
-            x, (double)point->best_ns / 1e3, wpk_chart_series(&chart, name, size), NULL};
-        chart.x_most = x > chart.x_most ? x : chart.x_most;
+        put_point(&chart, points, view, &curve->points[i]);
+    }
+    for (int i = 0; i < curve->rival_count; i++) {
+        put_point(&chart, points, view, &curve->rivals[i]);
     }
     qsort(points, (size_t)chart.count, sizeof points[0], wpk_real_compare);
     for (int i = 0; i < curve->outcome_count && i < WPK_CHART_NOTES_MAX; i++) {
@@ -54,12 +66,34 @@ void wpk_page_op_link(struct wpk_buf *out, const struct wpk_page_job_view *view)
     wpk_markup_url(out, view->job->ops[view->op].name);
 }
 
-static void put_axis_link(struct wpk_buf *out, const struct wpk_page_job_view *view)
+/* A choice of what the chart shows: a link unless it is what is shown. */
+static void put_choice(struct wpk_buf *out, const struct wpk_page_job_view *view, const char *by,
+                       bool by_seconds, const char *text)
 {
-    wpk_markup_raw(out, "<p>Marks are the best of each stretch of trials. <a href=\"");
+    if (strcmp(by, view->by) == 0 && by_seconds == view->by_seconds) {
+        wpk_markup(out, " <strong>%s</strong>", text);
+        return;
+    }
+    wpk_markup_raw(out, " <a href=\"");
     wpk_page_op_link(out, view);
-    wpk_markup_raw(out, view->by_seconds ? "\">By trials</a></p>\n"
-                                         : "&amp;axis=seconds\">By seconds</a></p>\n");
+    wpk_markup(out, "&amp;by=%s%s\">", by, by_seconds ? "&axis=seconds" : "");
+    wpk_markup(out, "%s</a>", text);
+}
+
+static void put_choices(struct wpk_buf *out, const struct wpk_page_job_view *view)
+{
+    static const char *const kinds[] = {"algorithm", "source", "strategy"};
+    wpk_markup_raw(out, "<p>Marks are the best of each stretch of trials, by");
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        put_choice(out, view, kinds[i], view->by_seconds, kinds[i]);
+    }
+    wpk_markup_raw(out, ", over");
+    put_choice(out, view, view->by, false, "trials");
+    put_choice(out, view, view->by, true, "seconds");
+    wpk_markup(out, ". The strategy is %s%s.</p>\n", view->curve->points[0].strategy,
+               view->curve->rival_count > 0
+                   ? "; of others, marks are what improved their last search of this operator"
+                   : "");
 }
 
 /* ---- tables */
@@ -124,7 +158,7 @@ void wpk_page_curve(struct wpk_buf *out, const struct wpk_page_job_view *view)
     if (view->curve->point_count > 0) {
         put_chart(out, view);
         if (!view->is_report) {
-            put_axis_link(out, view);
+            put_choices(out, view);
         }
         put_best(out, view->curve);
     }

@@ -21,6 +21,7 @@ static void put_trial(struct wpk_buf *out, const struct wpk_api_trial *trial)
     wpk_markup(out, "<td>%s</td>", trial->censored ? "raced out" : trial->outcome);
     wpk_page_cell_time(out, (uint64_t)trial->median_ns, (uint64_t)trial->mad_ns);
     wpk_page_cell(out, trial->candidate);
+    wpk_markup(out, "<td>%s</td>", trial->source);
     snprintf(line, sizeof line, "%.*s", (int)strcspn(trial->log, "\n"), trial->log);
     if (trial->spilled_bytes > 0 && line[0] == '\0') {
         snprintf(line, sizeof line, "%lld bytes of registers spilled",
@@ -40,7 +41,7 @@ void wpk_page_trials(struct wpk_buf *out, const struct wpk_page_job_view *view)
         wpk_markup_raw(out, "#trials\">all</a>.</p>\n");
     }
     wpk_page_begin_table(out, "trials", "In the order in which they were asked for",
-                         "#Ask|Provider|Outcome|#Time|Candidate|Log");
+                         "#Ask|Provider|Outcome|#Time|Candidate|Source|Log");
     for (int i = 0; i < view->trial_count; i++) {
         put_trial(out, &view->trials[i]);
     }
@@ -98,7 +99,8 @@ void wpk_page_trial_pair(struct wpk_buf *out, const char *job, const char *op,
     wpk_markup_raw(out, "&amp;op=");
     wpk_markup_url(out, op);
     wpk_markup_raw(out, "\">All trials</a></p>\n");
-    wpk_page_begin_table(out, "trials", "Outcomes", "#Ask|Provider|Outcome|#Time|Candidate|Log");
+    wpk_page_begin_table(out, "trials", "Outcomes",
+                         "#Ask|Provider|Outcome|#Time|Candidate|Source|Log");
     put_trial(out, left);
     put_trial(out, right);
     wpk_page_end_table(out);

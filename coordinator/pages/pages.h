@@ -30,6 +30,9 @@ struct wpk_page_curve {
     struct wpk_arena arena;                               /* has the texts */
     struct wpk_curve_point points[WPK_CURVE_BUCKETS_MAX]; /* [point_count], with a time */
     int point_count;
+    /* [rival_count]: the improvements of other strategies' last searches of the same problem */
+    struct wpk_curve_point rivals[WPK_CURVE_BUCKETS_MAX];
+    int rival_count;
     struct wpk_curve_outcome outcomes[WPK_PAGE_OUTCOMES_MAX]; /* [outcome_count]; a log's first
                                                                * line */
     int outcome_count;
@@ -42,6 +45,8 @@ struct wpk_page_job_view {
     int op;                             /* the operator that is shown in full */
     const struct wpk_page_curve *curve; /* of that */
     const char *outcome;                /* of the trials that are listed; "": all */
+    const char *by;                     /* what the chart's marks tell: "algorithm", "source",
+                                         * "strategy" */
     bool by_seconds;                    /* the chart's axis; else by asks */
     const struct wpk_api_trial *trials; /* [trial_count] of them; NULL: none are shown */
     int trial_count;
@@ -69,8 +74,10 @@ void wpk_page_gene_pair(struct wpk_buf *out, const char *id, const char *left, c
 
 void wpk_page_kernels(struct wpk_buf *out, const struct wpk_api_kernel *kernels, int count,
                       const char *next);
-/* A kernel, and those of the same operator before it.   shape   kernels [count] */
-void wpk_page_kernel(struct wpk_buf *out, const struct wpk_api_kernel *kernels, int count);
+/* A kernel, and those of the same operator before it.
+ *   shape   kernels [count]; match: what a lookup finds now of what it computes */
+void wpk_page_kernel(struct wpk_buf *out, const struct wpk_api_kernel *kernels, int count,
+                     const char *match);
 /* The part of a page that is about one kernel; `number`: which one of the page. */
 void wpk_page_kernel_terms(struct wpk_buf *out, const struct wpk_api_kernel *kernel, int number);
 /* A schedule and its code, each to be unfolded; nothing for "".

@@ -113,7 +113,7 @@ static void put_worth(const char *name, struct wpk_page_curve *curve)
     wpk_buf_fini(&text);
 }
 
-static void show_job(const char *name, bool is_report, struct wpk_buf *out)
+static void show_job(const char *name, const char *by, bool is_report, struct wpk_buf *out)
 {
     struct wpk_api_op op;
     struct wpk_api_kernel kernel = make_kernel(name);
@@ -121,14 +121,23 @@ static void show_job(const char *name, bool is_report, struct wpk_buf *out)
     const struct wpk_api_trial trial = {.index = 3,
                                         .provider = "<script>",
                                         .candidate = "<img src=x>",
+                                        .source = "<b>",
                                         .outcome = "ok",
                                         .log = "</td><script>\nmore",
                                         .median_ns = 10};
     struct wpk_page_curve *curve = calloc(1, sizeof *curve);
     assert_non_null(curve);
     for (int i = 0; i < WPK_CURVE_BUCKETS_MILLION; i++) {
-        curve->points[i] = (struct wpk_curve_point){
-            .ask = (uint64_t)i, .best_ns = 1000 + (uint64_t)i, .at_s = i, .candidate = name};
+        curve->points[i] = (struct wpk_curve_point){.ask = (uint64_t)i,
+                                                    .best_ns = 1000 + (uint64_t)i,
+                                                    .at_s = i,
+                                                    .candidate = name,
+                                                    .source = name,
+                                                    .strategy = "ga"};
+    }
+    for (int i = 0; i < WPK_CURVE_BUCKETS_MAX && strcmp(by, "strategy") == 0; i++) {
+        curve->rivals[curve->rival_count++] = (struct wpk_curve_point){
+            .ask = (uint64_t)i, .best_ns = 9000 - (uint64_t)i, .at_s = i, .strategy = name};
     }
     curve->point_count = WPK_CURVE_BUCKETS_MILLION;
     curve->outcomes[0] = (struct wpk_curve_outcome){name, 7, name};
@@ -136,6 +145,7 @@ static void show_job(const char *name, bool is_report, struct wpk_buf *out)
     put_worth(name, curve);
     const struct wpk_page_job_view view = {.job = &job,
                                            .curve = curve,
+                                           .by = by,
                                            .trials = &trial,
                                            .trial_count = 1,
                                            .next = "0.\"4",
@@ -146,10 +156,12 @@ static void show_job(const char *name, bool is_report, struct wpk_buf *out)
     free(curve);
 }
 
+static const char *const kinds[] = {"algorithm", "source", "strategy"};
+
 static void show_pair(const char *name, struct wpk_buf *out)
 {
     const struct wpk_api_kernel kernel = make_kernel(name);
-    const struct wpk_api_trial trial = {3, name, name, name, name, name, .median_ns = 10};
+    const struct wpk_api_trial trial = {3, name, name, name, name, name, name, .median_ns = 10};
     wpk_page_trial_pair(out, name, name, &kernel, &trial, &trial);
 }
 
@@ -240,7 +252,7 @@ static void test_hostile_names_are_text(void **state)
         wpk_page_kernels(&out, &kernel, 1, "");
         expect_text(&out);
         wpk_buf_reset(&out);
-        wpk_page_kernel(&out, &kernel, 1);
+        wpk_page_kernel(&out, &kernel, 1, "vendor");
         expect_text(&out);
         wpk_buf_reset(&out);
         show_pair(hostile[i], &out);
@@ -249,9 +261,11 @@ static void test_hostile_names_are_text(void **state)
         wpk_page_compare(&out, &job, &job);
         expect_text(&out);
         wpk_buf_reset(&out);
-        show_job(hostile[i], false, &out);
-        expect_text(&out);
-        wpk_buf_reset(&out);
+        for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+            show_job(hostile[i], kinds[k], false, &out);
+            expect_text(&out);
+            wpk_buf_reset(&out);
+        }
         show_fleet(hostile[i], &out);
         expect_text(&out);
         wpk_buf_reset(&out);
@@ -272,10 +286,22 @@ static void test_two_trials(void **state)
 {
     (void)state;
     struct wpk_buf out = {0};
-    const struct wpk_api_trial
-        left = {3, "c", "cpu-6 algorithm=direct Y.tile.i=8 by=<c>", "ok", "", "", .median_ns = 10},
-        right = {
-            9, "c", "cpu-6 algorithm=direct Y.tile.i=16 Y.dot=k", "ok", "", "", .median_ns = 10};
+    const struct wpk_api_trial left = {3,
+                                       "c",
+                                       "cpu-6 algorithm=direct Y.tile.i=8 by=<c>",
+                                       "drawn",
+                                       "ok",
+                                       "",
+                                       "",
+                                       .median_ns = 10},
+                               right = {9,
+                                        "c",
+                                        "cpu-6 algorithm=direct Y.tile.i=16 Y.dot=k",
+                                        "drawn",
+                                        "ok",
+                                        "",
+                                        "",
+                                        .median_ns = 10};
     wpk_page_trial_pair(&out, "j1", "<op>", NULL, &left, &right);
     static const char *const parts[] = {
         "<td>algorithm</td><td>direct</td><td>direct</td>",
@@ -308,8 +334,9 @@ static void test_a_kernel_has_its_code(void **state)
     assert_int_equal(wpk_space_derive_text(op, kernel.device, "fixed", 1, &space, NULL), WPK_OK);
     assert_int_equal(wpk_space_construct(&space, &candidate, 1, &count), WPK_OK);
     assert_int_equal(wpk_candidate_encode(&space, &candidate, first, sizeof first), WPK_OK);
-    const struct wpk_api_trial one = {3, "c", first, "ok", "", "", .median_ns = 10},
-                               other = {9, "c", "cpu-1 no=1", "ok", "", "", .median_ns = 10};
+    const struct wpk_api_trial one = {3, "c", first, "drawn", "ok", "", "", .median_ns = 10},
+                               other = {9,    "c", "cpu-1 no=1", "drawn",
+                                        "ok", "",  "",           .median_ns = 10};
     wpk_page_trial_pair(&out, "j1", "add", &kernel, &one, &other);
     assert_non_null(strstr(wpk_buf_text(&out), "Schedule of ask 3"));
     assert_non_null(strstr(wpk_buf_text(&out), "Code of ask 3"));
@@ -317,7 +344,8 @@ static void test_a_kernel_has_its_code(void **state)
     wpk_buf_reset(&out);
     assert_int_equal(wpk_code_schedule(&space, first, &schedule, NULL), WPK_OK);
     kernel.schedule = wpk_buf_text(&schedule);
-    wpk_page_kernel(&out, &kernel, 1);
+    wpk_page_kernel(&out, &kernel, 1, "exact, kernel k7");
+    assert_non_null(strstr(wpk_buf_text(&out), "finds exact, kernel k7."));
     assert_non_null(strstr(wpk_buf_text(&out), "Code of add"));
     assert_non_null(strstr(wpk_buf_text(&out), "(10000 % of the time)"));
     wpk_buf_fini(&out);
@@ -325,11 +353,32 @@ static void test_a_kernel_has_its_code(void **state)
     wpk_space_fini(&space);
 }
 
+/* The chart's marks by what is asked for, with links to the other ways of telling them apart. */
+static void test_a_chart_tells_what_is_asked_for(void **state)
+{
+    (void)state;
+    static const char *const wanted[][3] = {
+        {"by <strong>algorithm</strong> <a href=\"job?id=rl&amp;op=rl&amp;by=source\">", ">several",
+         "over <strong>trials</strong> <a href=\"job?id=rl&amp;op=rl&amp;by=algorithm&amp;axis=s"},
+        {"by=algorithm\">algorithm</a> <strong>source</strong> <a", ">rl</text>", "is ga.</p>"},
+        {"<strong>strategy</strong>, over", ">ga</text>", "is ga; of others, marks are what"}};
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        struct wpk_buf out = {0};
+        show_job("rl", kinds[k], false, &out);
+        for (int i = 0; i < 3; i++) {
+            if (strstr(wpk_buf_text(&out), wanted[k][i]) == NULL) {
+                fail_msg("%s is not in %s", wanted[k][i], wpk_buf_text(&out));
+            }
+        }
+        wpk_buf_fini(&out);
+    }
+}
+
 static void test_a_report_needs_nothing_else(void **state)
 {
     (void)state;
     struct wpk_buf out = {0};
-    show_job("a", true, &out);
+    show_job("a", "algorithm", true, &out);
     const char *text = wpk_buf_text(&out);
     assert_non_null(strstr(text, "<style>"));
     assert_non_null(strstr(text, "<svg"));
@@ -400,6 +449,7 @@ int main(void)
         cmocka_unit_test(test_hostile_names_are_text),
         cmocka_unit_test(test_two_trials),
         cmocka_unit_test(test_a_kernel_has_its_code),
+        cmocka_unit_test(test_a_chart_tells_what_is_asked_for),
         cmocka_unit_test(test_a_report_needs_nothing_else),
         cmocka_unit_test(test_the_fleet_lists_what_is_wrong),
         cmocka_unit_test(test_a_large_fleet_is_a_short_page),

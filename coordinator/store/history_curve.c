@@ -47,19 +47,24 @@ void wpk_history_count_end(struct wpk_store *store, const struct wpk_curve_end *
                   raced_out ? "raced out" : wpk_outcome_name(end->outcome), (int64_t)end->trial_id);
 }
 
-void wpk_history_read_curve(struct wpk_store *store, uint64_t search_id, wpk_curve_point_fn fn,
-                            void *user)
+void wpk_history_read_curve(struct wpk_store *store, uint64_t search_id, bool of_others,
+                            wpk_curve_point_fn fn, void *user)
 {
     struct wpk_rows *rows = wpk_store_query(
         store,
         "SELECT b.best_ask, b.best_ns, (b.best_at - s.created_at) / 1e9, coalesce(t.candidate, ''),"
-        " b.ok, b.failed FROM search_bucket b JOIN search s ON s.id = b.search_id LEFT JOIN trial t"
-        " ON t.id = b.best_trial WHERE b.search_id = ? ORDER BY b.number",
-        "i", (int64_t)search_id);
+        " coalesce(a.source, 'unknown'), s.strategy, b.ok, b.failed FROM search_bucket b JOIN "
+        "search s ON"
+        " s.id = b.search_id LEFT JOIN trial t ON t.id = b.best_trial LEFT JOIN ask a ON"
+        " a.search_id = s.id AND a.number = b.best_ask WHERE b.search_id IN (SELECT max(o.id) FROM"
+        " search s JOIN search o ON o.problem_id = s.problem_id WHERE s.id = ?1 AND"
+        " iif(?2, o.strategy <> s.strategy, o.id = s.id) GROUP BY o.strategy)"
+        " ORDER BY b.search_id, b.number",
+        "ii", (int64_t)search_id, (int64_t)of_others);
     while (wpk_rows_next(rows)) {
         struct wpk_curve_point point;
-        wpk_rows_get(rows, "uursuu", &point.ask, &point.best_ns, &point.at_s, &point.candidate,
-                     &point.ok_count, &point.failed_count);
+        wpk_rows_get(rows, "uursssuu", &point.ask, &point.best_ns, &point.at_s, &point.candidate,
+                     &point.source, &point.strategy, &point.ok_count, &point.failed_count);
         fn(user, &point);
     }
 }

@@ -32,13 +32,16 @@ struct wpk_curve_point {
     uint64_t best_ns; /* 0: none has a time */
     double at_s;      /* seconds after the search began */
     const char *candidate;
+    const char *source;   /* of the candidate, as in openapi.yaml */
+    const char *strategy; /* of the search */
     uint64_t ok_count;
     uint64_t failed_count;
 };
 typedef void (*wpk_curve_point_fn)(void *user, const struct wpk_curve_point *point);
-/* Read the buckets of a search, in the order of their asks. */
-void wpk_history_read_curve(struct wpk_store *store, uint64_t search_id, wpk_curve_point_fn fn,
-                            void *user);
+/* Read the buckets of a search, in the order of their asks; or of other strategies' last searches
+ * of its problem, one after the other. */
+void wpk_history_read_curve(struct wpk_store *store, uint64_t search_id, bool of_others,
+                            wpk_curve_point_fn fn, void *user);
 
 struct wpk_curve_outcome {
     const char *outcome;

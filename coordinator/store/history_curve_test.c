@@ -105,8 +105,8 @@ static void put_asks(struct wpk_store *store)
                      "1,"
                      " 1, 1, n % 2 = 0 OR n / 2 % 10 = 5, 0, 0, '', '[]', '', 1, 1 FROM c",
         "");
-    wpk_store_run(store, COUNT_TO("9999") " INSERT INTO ask SELECT 1, n, n + 1, 1, 0, 1 FROM c",
-                  "");
+    wpk_store_run(
+        store, COUNT_TO("9999") " INSERT INTO ask SELECT 1, n, n + 1, 'drawn', 1, 0, 1 FROM c", "");
 }
 
 static void expect_samples(struct wpk_store *store)
@@ -121,6 +121,47 @@ static void expect_samples(struct wpk_store *store)
     assert_true(some.last > 9800);
     assert_int_equal(wpk_history_sample_times(store, 2, 1000, take_time, &none), 0);
     assert_int_equal(none.count, 0);
+}
+
+struct others {
+    char text[128];
+};
+
+static void take_other(void *user, const struct wpk_curve_point *point)
+{
+    struct others *others = user;
+    size_t used = strlen(others->text);
+    snprintf(others->text + used, sizeof others->text - used, "%s %s %d;", point->strategy,
+             point->source, (int)point->best_ns);
+}
+
+/* Of each other strategy the last search of the same problem; the source is that of the best ask. */
+static void expect_others(struct wpk_store *store)
+{
+    struct others own = {""}, others = {""};
+    static const char *const searches[][3] = {{"2", "1", "rl"},
+                                              {"3", "1", "rl"},
+                                              {"4", "2", "auto"},
+                                              {"5", "1", "anneal"},
+                                              {"6", "1", "ga"}};
+    for (size_t i = 0; i < sizeof searches / sizeof searches[0]; i++) {
+        wpk_store_run(
+            store,
+            "INSERT INTO search SELECT ?1, ?2, ?3, '', '', '', '', ?1, 'x', 's', 'standard', '',"
+            " '', 0, 0, 0, 0, NULL, '', '', 0, 0, 0, 0, '', 1, 1",
+            "ttt", searches[i][0], searches[i][1], searches[i][2]);
+        wpk_store_run(store, "INSERT INTO search_bucket VALUES (?1, 0, 1, 0, 10 * ?1, 7, 7, 1)",
+                      "t", searches[i][0]);
+    }
+    wpk_store_run(store,
+                  "INSERT INTO problem VALUES (2, 'g', 'fixed', 'd', 'e', 'p', 'f', '1', '', 'op',"
+                  " 1, 1, 1, 1)",
+                  "");
+    wpk_store_run(store, "INSERT INTO ask VALUES (3, 7, 7, 'crossed', 1, 0, 1)", "");
+    wpk_history_read_curve(store, 1, true, take_other, &others);
+    assert_string_equal(others.text, "rl crossed 30;anneal unknown 50;");
+    wpk_history_read_curve(store, 6, false, take_other, &own);
+    assert_string_equal(own.text, "ga unknown 60;");
 }
 
 static void test_sums_are_those_of_all_ends(void **state)
@@ -153,12 +194,13 @@ static void test_sums_are_those_of_all_ends(void **state)
         "INSERT INTO search VALUES (1, 1, 'ga', '', '', '', '', '1', 'x', 's', 'standard', '',"
         " '', 0, 0, 0, 0, NULL, '', '', 0, 0, 0, 0, '', 1, 1)",
         "");
-    wpk_history_read_curve(store, 1, take_point, &sums);
+    wpk_history_read_curve(store, 1, false, take_point, &sums);
     assert_int_equal(sums.ok, 1000);
     assert_int_equal(sums.failed, 2);
     assert_int_equal(sums.best_ns, 4001);
     assert_int_equal(sums.best_ask, 999);
     expect_samples(store);
+    expect_others(store);
     assert_int_equal(wpk_store_commit(store, &diag), WPK_OK);
     wpk_store_close(store);
     snprintf(path, sizeof path, "%s/history.db", directory);
