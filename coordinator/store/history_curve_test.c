@@ -135,7 +135,7 @@ static void take_other(void *user, const struct wpk_curve_point *point)
              point->source, (int)point->best_ns);
 }
 
-/* Of each other strategy the last search of the same problem; the source is that of the best ask. */
+/* The last search of each other strategy on the problem; sources are those of the best asks. */
 static void expect_others(struct wpk_store *store)
 {
     struct others own = {""}, others = {""};
