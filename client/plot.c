@@ -12,6 +12,7 @@
 
 struct plot {
     const struct wpk_trial_list *list;
+    bool by_source; /* marks tell sources of candidates apart; else algorithms */
     char outcome[WPK_CHART_NOTES_MAX][32];
     int outcome_count[WPK_CHART_NOTES_MAX];
     struct wpk_chart chart;
@@ -46,12 +47,14 @@ static void survey(struct plot *plot, struct wpk_chart_point *points)
         }
         chart->x_most = fmax(chart->x_most, (double)one->index + 1);
         count_outcome(plot, one);
-        size_t size;
-        const char *name = wpk_api_trial_gene(one->candidate, "algorithm", 9, &size);
-        int algorithm = wpk_chart_series(chart, name, size);
+        size_t size = strlen(one->source);
+        const char *name = plot->by_source
+                               ? one->source
+                               : wpk_api_trial_gene(one->candidate, "algorithm", 9, &size);
+        int series = wpk_chart_series(chart, name, size);
         if (timed) {
             points[chart->count++] =
-                (struct wpk_chart_point){(double)one->index + 0.5, us, algorithm, NULL};
+                (struct wpk_chart_point){(double)one->index + 0.5, us, series, NULL};
         }
     }
     for (int i = 0; i < chart->note_count; i++) {
@@ -61,11 +64,11 @@ static void survey(struct plot *plot, struct wpk_chart_point *points)
     }
 }
 
-static wpk_err draw(const struct wpk_trial_list *list, struct wpk_arena *arena, const char *path,
-                    struct wpk_diag *diag)
+static wpk_err draw(const struct wpk_trial_list *list, bool by_source, struct wpk_arena *arena,
+                    const char *path, struct wpk_diag *diag)
 {
     char title[256];
-    struct plot plot = {.list = list};
+    struct plot plot = {.list = list, .by_source = by_source};
     struct wpk_buf out = {0};
     if (wpk_trial_list_best(list) < 0) {
         return wpk_fail(diag, WPK_ENOENT,
@@ -91,10 +94,11 @@ static wpk_err draw(const struct wpk_trial_list *list, struct wpk_arena *arena, 
 enum wpk_exit wpk_command_plot(struct wpk_invocation *call)
 {
     struct wpk_session_options given = {.need = WPK_SESSION_HISTORY};
-    const char *op = NULL, *path = NULL;
+    const char *op = NULL, *path = NULL, *by = "algorithm";
     const struct wpk_option options[] = {
         WPK_SESSION_OPTION_ROWS(given),
         WPK_ARGS_TEXT("op", "NAME", "an operator of a job that has several", &op),
+        WPK_ARGS_TEXT("by", "algorithm|source", "what marks tell apart", &by),
         WPK_ARGS_OUTPUT("where the SVG goes", &path),
         WPK_ARGS_END,
     };
@@ -107,12 +111,16 @@ enum wpk_exit wpk_command_plot(struct wpk_invocation *call)
     }
     wpk_err err =
         path == NULL ? wpk_fail(&call->diag, WPK_EINVAL, "-o says where the SVG goes") : WPK_OK;
+    bool by_source = strcmp(by, "source") == 0;
+    if (err == WPK_OK && !by_source && strcmp(by, "algorithm") != 0) {
+        err = wpk_fail(&call->diag, WPK_EINVAL, "--by is algorithm or source, not %.64s", by);
+    }
     err = err == WPK_OK ? wpk_session_open(call->context, &given, &session, &call->diag) : err;
     if (err == WPK_OK) {
         err =
             wpk_trial_list_fetch(&session, call->args.operands[0], op, &arena, &list, &call->diag);
     }
-    err = err == WPK_OK ? draw(&list, &arena, path, &call->diag) : err;
+    err = err == WPK_OK ? draw(&list, by_source, &arena, path, &call->diag) : err;
     wpk_arena_fini(&arena);
     wpk_session_close(&session);
     return wpk_command_end(call, err);

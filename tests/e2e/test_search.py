@@ -72,6 +72,10 @@ def test_why_and_plot(box):
     texts = [node.firstChild.data for node in
              xml.dom.minidom.parse(picture).getElementsByTagName("text")]
     check("time, µs" in texts and "candidates asked for" in texts, "axes with units", texts)
+    box.ctl("plot", "small", "--data", box.data, "--by", "source", "-o", picture)
+    texts = [node.firstChild.data for node in xml.dom.minidom.parse(picture).getElementsByTagName("text")]
+    check("constructed" in texts and kernel["algorithm"] not in texts, "sources of candidates", texts)
+    box.ctl("plot", "small", "--data", box.data, "--by", "time", "-o", picture, want=2)
     exported = os.path.join(box.data, "t4.json")
     box.ctl("export", exported, "--format", "t4", "--job", "small", "--data", box.data)
     with open(exported, encoding="utf-8") as file:
