@@ -6,7 +6,7 @@
 
 The same job, of candidates drawn from the same seed, runs twice: free, and with all its processes in a group that has
 PERCENT of one CPU. Printed is how many candidates have a time in both, in how many it differs by more than 3 %, and
-by how much at most.
+by how much at most; and the same of the times over those of the search's anchor, with which each is timed in turns.
 """
 import json
 import os
@@ -54,8 +54,8 @@ def times(folder, group):
                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
     print("%s: exit code %d %s" % (os.path.basename(data), done.returncode, done.stderr.strip()[-300:]), flush=True)
     with sqlite3.connect(os.path.join(data, "history.db")) as base:
-        return {(row[0], row[1]): row[2] for row in base.execute(
-            "SELECT p.extents, t.candidate, min(m.median_ns) FROM trial t JOIN problem p ON p.id = t.problem_id JOIN measurement m"
+        return {(row[0], row[1]): row[2:] for row in base.execute(
+            "SELECT p.extents, t.candidate, min(m.median_ns), min(m.anchor_ratio) FROM trial t JOIN problem p ON p.id = t.problem_id JOIN measurement m"
             " ON m.trial_id = t.id WHERE m.censored = 0 AND m.median_ns > 0 AND t.candidate <> '' GROUP BY t.id")}
 
 
@@ -67,10 +67,12 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         free, throttled = times(folder, None), times(folder, group)
     os.rmdir(os.path.dirname(group))
-    ratios = [throttled[key] / free[key] for key in free if key in throttled]
-    print("%d candidates have a time in both, %d free, %d throttled" % (len(ratios), len(free), len(throttled)))
-    print("off by more than 3 %%: %d; at most %.1f %%" % (sum(abs(r - 1) > 0.03 for r in ratios),
-                                                        max((100 * abs(r - 1) for r in ratios), default=0)))
+    both = [(free[key], throttled[key]) for key in free if key in throttled]
+    print("%d candidates have a time in both, %d free, %d throttled" % (len(both), len(free), len(throttled)))
+    for i, name in enumerate(("times", "times over the anchor's")):
+        off = [100 * abs(b[i] / a[i] - 1) for a, b in both if a[i] > 0 and b[i] > 0]
+        print("%s off by more than 3 %%: %d of %d; at most %.1f %%" % (name, sum(x > 3 for x in off), len(off),
+                                                                    max(off, default=0)))
 
 
 if __name__ == "__main__":
