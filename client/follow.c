@@ -98,9 +98,7 @@ struct parts {
     int count;
 };
 
-static void add_part(struct parts *parts, int rank, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
+WPK_PRINTF(3, 4)
 static void add_part(struct parts *parts, int rank, const char *format, ...)
 {
     va_list args;

@@ -137,9 +137,7 @@ void wpk_json_fail(struct wpk_json_reader *reader, const char *key, wpk_err err,
     va_end(args);
 }
 
-static void fail_name(struct wpk_json_reader *reader, const struct wpk_json_step *steps,
-                      size_t step_count, wpk_err err, const char *format, ...) WPK_PRINTF(5, 6);
-
+WPK_PRINTF(5, 6)
 static void fail_name(struct wpk_json_reader *reader, const struct wpk_json_step *steps,
                       size_t step_count, wpk_err err, const char *format, ...)
 {

@@ -28,8 +28,7 @@ struct cursor {
     struct wpk_diag *diag;
 };
 
-static wpk_err fail(const struct cursor *c, wpk_err err, const char *format, ...) WPK_PRINTF(3, 4);
-
+WPK_PRINTF(3, 4)
 static wpk_err fail(const struct cursor *c, wpk_err err, const char *format, ...)
 {
     char text[256];
