@@ -91,16 +91,9 @@ static wpk_err translate_pin(const struct wpk_job_pin *pin, const struct wpk_pro
 /* True if a sum reads values of a byte or two, which back ends convert in their own ways. */
 static bool adds_narrow(const struct wpk_program *program)
 {
-    int loads[WPK_LOADS_MAX];
-    for (int s = 0; s < program->stage_count; s++) {
-        const struct wpk_stage *stage = &program->stages[s];
-        int count = stage->reduction == WPK_REDUCE_SUM
-                        ? wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX)
-                        : 0;
-        for (int i = 0; i < count; i++) {
-            if (wpk_dtype_size(program->nodes[loads[i]].dtype) <= 2) {
-                return true;
-            }
+    for (struct wpk_loads load = wpk_loads_in(program); wpk_loads_next(&load);) {
+        if (load.stage->reduction == WPK_REDUCE_SUM && wpk_dtype_size(load.node->dtype) <= 2) {
+            return true;
         }
     }
     return false;

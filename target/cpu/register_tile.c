@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "target/cpu/register_tile.h"
 
-#include "search/gene_list.h"
 #include "search/reuse.h"
 #include "target/cpu/rules.h"
 
@@ -113,10 +112,8 @@ static void count_loads(const struct wpk_variant *variant, int g,
     const struct wpk_group *group = &s->plan.group[g];
     const struct wpk_member *member = &group->member[group->contraction];
     const struct wpk_stage *stage = &program->stages[member->stage];
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
+    for (struct wpk_loads it = wpk_loads_of(program, stage); wpk_loads_next(&it);) {
+        const struct wpk_node *load = it.node;
         bool used[WPK_AXES_MAX] = {false};
         int64_t places = 1;
         bool lanes_axis = false;
