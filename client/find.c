@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/find.h"
 
-#include "client/session.h"
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "common/suggest.h"

@@ -6,8 +6,6 @@
 #include "common/json.h"
 #include "model/operator/interpret.h"
 #include "model/operator/lower.h"
-#include "model/plan/check_plan.h"
-#include "model/plan/model_file.h"
 #include "runtime/wpk.h"
 #include "schema/convert.h"
 #include "schema/draw.h"

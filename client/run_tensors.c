@@ -3,7 +3,6 @@
 
 #include "common/fs.h"
 #include "common/suggest.h"
-#include "schema/draw.h"
 #include "schema/npy.h"
 
 #include <stdio.h>

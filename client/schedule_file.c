@@ -4,7 +4,6 @@
 #include "ir/canonical/canonical.h"
 #include "ir/notation/definition.h"
 #include "ir/notation/notation.h"
-#include "schema/job.h"
 #include "search/back_end.h"
 #include "target/code.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/show.h"
 
-#include "client/session.h"
 #include "common/json.h"
 #include "common/suggest.h"
 

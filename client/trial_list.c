@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/trial_list.h"
 
-#include "client/session.h"
 #include "client/show.h"
 
 #include <stdio.h>

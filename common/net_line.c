@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/net_line.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 

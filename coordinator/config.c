@@ -5,7 +5,6 @@
 #include "common/fs.h"
 
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 
 /* One listener in place of all that the file has: `value` lives as long as argv. */

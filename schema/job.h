@@ -63,7 +63,6 @@ struct wpk_job_op {
     int64_t missed_calls, missed_ns; /* of a lookup: what a host ran without a kernel; 0: nothing */
 };
 
-struct wpk_field;
 struct wpk_json_reader;
 struct wpk_json_writer;
 

@@ -4,7 +4,6 @@
 #include "schema/record.h"
 
 #include "common/format.h"
-#include "schema/fields.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 #include "search/space.h"
 
 #include "ir/notation/notation.h"
-#include "search/back_end.h"
 #include "search/genes.h"
 #include "search/variant.h"
 

@@ -9,7 +9,6 @@
 #include "coordinator/state/submission.h"
 #include "ir/notation/definition.h"
 #include "schema/device.h"
-#include "schema/job.h"
 
 #include <stdio.h>
 #include <stdlib.h>

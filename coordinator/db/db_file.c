@@ -4,7 +4,6 @@
 #include "common/crypto.h"
 #include "common/fs.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,6 @@
 #include "coordinator/effects/batch.h"
 
 #include "common/log.h"
-#include "coordinator/effects/executor.h"
 #include "coordinator/effects/executor_parts.h"
 #include "coordinator/index/index.h"
 

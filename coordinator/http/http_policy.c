@@ -4,7 +4,6 @@
 #include "common/clock.h"
 #include "common/json.h"
 #include "common/metrics.h"
-#include "coordinator/http/http_head.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -10,7 +10,6 @@
 #include "coordinator/state/asks.h"
 
 #include "coordinator/state/effect.h"
-#include "coordinator/state/model.h"
 #include "coordinator/state/table.h"
 
 #include <stdio.h>

@@ -3,7 +3,6 @@
 
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
-#include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/table.h"
 #include "ir/instruction/instruction.h"

@@ -3,15 +3,9 @@
  * what each step costs. */
 #include "coordinator/state/coordinator.h"
 
-#include "coordinator/state/claim.h"
-#include "coordinator/state/effect.h"
-#include "coordinator/state/event.h"
 #include "coordinator/state/fair.h"
-#include "coordinator/state/job.h"
 #include "coordinator/state/model.h"
-#include "coordinator/state/search.h"
 #include "coordinator/state/table.h"
-#include "coordinator/state/worker.h"
 #include "coordinator/state/worker_class.h"
 
 #include <stdlib.h>

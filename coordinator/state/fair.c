@@ -4,7 +4,6 @@
 #include "common/metrics.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
-#include "coordinator/state/model.h"
 #include "coordinator/state/table.h"
 
 #include <stddef.h>

@@ -18,8 +18,6 @@
 
 #include "coordinator/state/model.h"
 
-struct wpk_owner_event;
-
 #define WPK_ESTIMATE_NS UINT64_C(500000000) /* of a lease whose search has no results */
 
 /* Set the virtual time of a new worker class that has its links: the timing class's, or the

@@ -12,7 +12,6 @@
 #include "coordinator/state/asks.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
-#include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/worker.h"

@@ -12,7 +12,6 @@
 #include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/fair.h"
-#include "coordinator/state/model.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/worker_class.h"
 

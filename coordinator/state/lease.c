@@ -7,10 +7,8 @@
 #include "coordinator/state/effect.h"
 #include "coordinator/state/fair.h"
 #include "coordinator/state/final.h"
-#include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/table.h"
-#include "schema/message.h"
 
 #include <stdio.h>
 #include <stdlib.h>

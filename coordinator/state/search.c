@@ -9,7 +9,6 @@
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
-#include "coordinator/state/model.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/worker_class.h"
 

@@ -7,7 +7,6 @@
  * A disturbed worker only builds, if it can and while another worker of its worker class is steady.
  * The last one goes on timing: a job would else wait for ever on a machine that is always busy. */
 #include "coordinator/state/effect.h"
-#include "coordinator/state/event.h"
 #include "coordinator/state/worker.h"
 #include "coordinator/state/worker_class.h"
 

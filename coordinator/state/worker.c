@@ -18,7 +18,6 @@
 #include "coordinator/state/final.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/lease.h"
-#include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/worker_class.h"

@@ -2,7 +2,6 @@
 #include "coordinator/state/worker_class.h"
 
 #include "coordinator/state/fair.h"
-#include "coordinator/state/model.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/table.h"
 #include "search/back_end.h"

@@ -4,7 +4,6 @@
  * batch that opened them. */
 #include "coordinator/store/store.h"
 
-#include "common/buf.h"
 #include "common/crypto.h"
 
 #include <sqlite3.h>

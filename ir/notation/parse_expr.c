@@ -250,7 +250,6 @@ int wpk_parser_read_named(struct wpk_parser *p)
 /* Levels of operators, weakest first. */
 enum { LEVEL_WEAKEST = 0, LEVEL_TERM = 4, LEVEL_UNARY = 5 };
 
-static int parse_unary(struct wpk_parser *p);
 static int parse_level(struct wpk_parser *p, int level);
 
 /* Everything that nests comes through here, so that no text can exhaust the stack. */

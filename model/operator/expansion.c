@@ -2,7 +2,6 @@
 #include "model/operator/expansion.h"
 
 #include "model/operator/loop.h"
-#include "model/operator/operator.h"
 #include "schema/convert.h"
 
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/operator/interpret.h"
 
-#include "common/rng.h"
 #include "ir/reference/direct.h"
 #include "model/operator/loop.h"
 #include "model/operator/lower.h"

@@ -4,7 +4,6 @@
 #include "target/halide/schedule_halide.h"
 
 #include "nest/expand.h"
-#include "nest/reach.h"
 #include "nest/target.h"
 
 #include <inttypes.h>

@@ -13,7 +13,6 @@
 #include "worker/engine/engine.h"
 #include "worker/engine/planner.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>

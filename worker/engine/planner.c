@@ -2,7 +2,6 @@
 #include "worker/engine/planner.h"
 
 #include "ir/notation/notation.h"
-#include "target/codegen.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,6 @@
 #include "common/json.h"
 #include "common/net.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

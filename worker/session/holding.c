@@ -2,7 +2,6 @@
 #include "worker/session/holding.h"
 
 #include "common/log.h"
-#include "schema/message.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,6 @@
 #include "ir/node.h"
 #include "ir/reference/accuracy.h"
 #include "schema/convert.h"
-#include "schema/draw.h"
 
 #include <math.h>
 #include <stdlib.h>
