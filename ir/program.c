@@ -248,15 +248,6 @@ int wpk_program_output(const struct wpk_program *program)
     return t;
 }
 
-int64_t wpk_extents_product(const int64_t *extent, int count)
-{
-    int64_t product = 1;
-    for (int d = 0; d < count; d++) {
-        product *= extent[d];
-    }
-    return product;
-}
-
 int64_t wpk_tensor_elements(const struct wpk_tensor *tensor)
 {
     return wpk_extents_product(tensor->extent, tensor->rank);

@@ -292,12 +292,7 @@ int64_t wpk_graph_constant_bytes(const struct wpk_graph *graph)
 
 int64_t wpk_graph_elements(const struct wpk_graph_value *value)
 {
-    int64_t count = 1;
-
-    for (int d = 0; d < value->rank; d++) {
-        count *= value->extent[d];
-    }
-    return count;
+    return wpk_extents_product(value->extent, value->rank);
 }
 
 /* As a cell. */

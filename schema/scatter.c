@@ -10,20 +10,17 @@ enum wpk_scatter_reduction wpk_scatter_find(const char *name)
     return found >= 0 ? (enum wpk_scatter_reduction)found : WPK_SCATTER_COUNT;
 }
 
-static int64_t product(const int64_t *extent, int from, int to)
-{
-    int64_t elements = 1;
-
-    for (int d = from; d < to; d++) {
-        elements *= extent[d];
-    }
-    return elements;
-}
-
 /* The axes of x that a row of indices names. */
 static int count_named(const struct wpk_scatter *s)
 {
     return s->axis >= 0 ? s->rank : (int)s->indices_extent[s->indices_rank - 1];
+}
+
+/* Elements of x behind those axes. */
+static int64_t row_elements(const struct wpk_scatter *s)
+{
+    int named = count_named(s);
+    return wpk_extents_product(s->extent + named, s->rank - named);
 }
 
 int64_t wpk_scatter_updates(const struct wpk_scatter *s)
@@ -32,15 +29,15 @@ int64_t wpk_scatter_updates(const struct wpk_scatter *s)
 
     if (s->axis < 0) {
         fits = fits && s->indices_extent[s->indices_rank - 1] <= s->rank;
-        int64_t rows = product(s->indices_extent, 0, s->indices_rank - 1);
-        int64_t row = fits ? product(s->extent, count_named(s), s->rank) : 1;
+        int64_t rows = wpk_extents_product(s->indices_extent, s->indices_rank - 1);
+        int64_t row = fits ? row_elements(s) : 1;
         return fits && rows <= WPK_ELEMENTS_MAX / row ? rows * row : -1;
     }
     fits = fits && s->indices_rank == s->rank;
     for (int d = 0; fits && d < s->rank; d++) {
         fits = d == s->axis || s->indices_extent[d] <= s->extent[d];
     }
-    return fits ? product(s->indices_extent, 0, s->rank) : -1;
+    return fits ? wpk_extents_product(s->indices_extent, s->rank) : -1;
 }
 
 /* ---- the place of an update */
@@ -156,14 +153,14 @@ wpk_err wpk_scatter_run(const struct wpk_scatter *s, const void *x, const void *
 {
     struct placing placing = {.scatter = s, .indices = indices, .diag = diag};
     size_t size = wpk_dtype_size(s->dtype);
-    int64_t row = s->axis >= 0 ? 1 : product(s->extent, count_named(s), s->rank);
+    int64_t row = row_elements(s);
     int64_t rows = wpk_scatter_updates(s) / row;
     wpk_err err = WPK_OK;
 
     for (int d = s->rank - 1; d >= 0; d--) {
-        placing.stride[d] = product(s->extent, d + 1, s->rank);
+        placing.stride[d] = wpk_extents_product(s->extent + d + 1, s->rank - d - 1);
     }
-    memmove(out, x, (size_t)product(s->extent, 0, s->rank) * size);
+    memmove(out, x, (size_t)wpk_extents_product(s->extent, s->rank) * size);
     for (int64_t r = 0; err == WPK_OK && r < rows; r++) {
         int64_t place = 0;
         err = s->axis >= 0 ? place_elements(&placing, r, &place) : place_slice(&placing, r, &place);

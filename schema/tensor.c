@@ -226,13 +226,18 @@ void wpk_tensor_type_dims(const struct wpk_tensor_type *type, int64_t dims[WPK_R
     }
 }
 
+int64_t wpk_extents_product(const int64_t *extent, int count)
+{
+    int64_t product = 1;
+    for (int d = 0; d < count; d++) {
+        product *= extent[d];
+    }
+    return product;
+}
+
 int64_t wpk_tensor_type_elements(const struct wpk_tensor_type *type)
 {
-    int64_t count = 1;
-    for (int a = 0; a < type->rank; a++) {
-        count *= type->extent[a];
-    }
-    return count;
+    return wpk_extents_product(type->extent, type->rank);
 }
 
 size_t wpk_tensor_type_bytes(const struct wpk_tensor_type *type)

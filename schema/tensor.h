@@ -85,6 +85,7 @@ bool wpk_tensor_type_equal(const struct wpk_tensor_type *a, const struct wpk_ten
 /* Extents of the physical dimensions, and the elements and bytes of the whole buffer. */
 void wpk_tensor_type_dims(const struct wpk_tensor_type *type, int64_t dims[WPK_RANK_MAX]);
 int64_t wpk_tensor_type_elements(const struct wpk_tensor_type *type); /* logical, without padding */
+int64_t wpk_extents_product(const int64_t *extent, int count);        /* 1 if count <= 0 */
 size_t wpk_tensor_type_bytes(const struct wpk_tensor_type *type);     /* physical, with padding */
 
 /* Copy between a dense row-major array and a buffer of `type`'s layout.

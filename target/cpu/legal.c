@@ -8,15 +8,6 @@
 #include "ir/instruction/instruction.h"
 #include "target/cpu/rules.h"
 
-static int64_t product(const int64_t *values, int count)
-{
-    int64_t result = 1;
-    for (int i = 0; i < count; i++) {
-        result *= values[i];
-    }
-    return result;
-}
-
 static bool axes_are_legal(const struct wpk_group *group, const struct wpk_stage *root,
                            const struct wpk_machine *machine, const struct wpk_decisions *d,
                            const char **why)
@@ -277,17 +268,18 @@ static void add_member(const struct wpk_variant *variant, const struct wpk_space
     }
     if (m == group->contraction) {
         /* what a block's sum is added to is kept, too */
-        tile->accumulators = product(of.vectors, stage->rank) * (member->in_sum ? 2 : 1);
+        tile->accumulators =
+            wpk_extents_product(of.vectors, stage->rank) * (member->in_sum ? 2 : 1);
         if (d->red_count > 0) {
             of.vectors[d->red[d->red_count - 1]] = d->unroll;
         }
-        tile->unrolled = product(of.vectors, stage->axis_count);
+        tile->unrolled = wpk_extents_product(of.vectors, stage->axis_count);
         tile->moves += d->panel ? 3 * (double)tile->accumulators : 0;
         tile->definitions += d->panel ? 2 : 0;
     }
     tile->definitions += stage->reduction == WPK_REDUCE_NONE ? 1 : 2;
     count_definition(variant, d, g, member->stage, &of,
-                     (double)product(of.vectors, stage->axis_count), tile);
+                     (double)wpk_extents_product(of.vectors, stage->axis_count), tile);
 }
 
 void wpk_decisions_tile(const struct wpk_variant *variant, const struct wpk_space_options *options,
@@ -302,8 +294,8 @@ void wpk_decisions_tile(const struct wpk_variant *variant, const struct wpk_spac
     *out = (struct wpk_tile){
         .reuses = group->reuse,
         .copies = group->member_count == 0,
-        .statements = product(d->tile, root->rank) / d->lanes,
-        .least = product(group->align, root->rank) / d->lanes,
+        .statements = wpk_extents_product(d->tile, root->rank) / d->lanes,
+        .least = wpk_extents_product(group->align, root->rank) / d->lanes,
         .accumulators = 1,
         .vectors = d->vec < 0 ? 1 : d->tile[d->vec] / d->lanes,
         .definitions = 1,

@@ -42,10 +42,8 @@ static wpk_err nest_of(const struct wpk_space *space, const struct wpk_candidate
                 continue;
             }
             const struct wpk_stage *stage = wpk_nest_stage(out, entry);
-            int64_t bytes = (int64_t)wpk_dtype_size(out->program->tensors[stage->output].dtype);
-            for (int a = 0; a < stage->rank; a++) {
-                bytes *= entry->extent[a];
-            }
+            int64_t size = (int64_t)wpk_dtype_size(out->program->tensors[stage->output].dtype);
+            int64_t bytes = size * wpk_extents_product(entry->extent, stage->rank);
             if (bytes > registers && wpk_nest_refuses_output(out, e) == NULL) {
                 entry->scope = WPK_SCOPE_OUTPUT;
             }

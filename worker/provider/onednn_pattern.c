@@ -129,12 +129,9 @@ void wpk_onednn_operand_add(const struct wpk_program *program, struct wpk_recipe
     const struct wpk_tensor *tensor = &program->tensors[operand->tensor];
 
     WPK_ASSERT(operand->rank < WPK_RECIPE_RANK_MAX);
-    int64_t stride = 1;
-    for (int d = dim + 1; dim >= 0 && d < tensor->rank; d++) {
-        stride *= tensor->extent[d];
-    }
     operand->extent[operand->rank] = dim < 0 ? 1 : tensor->extent[dim];
-    operand->stride[operand->rank] = stride;
+    operand->stride[operand->rank] =
+        dim < 0 ? 1 : wpk_extents_product(tensor->extent + dim + 1, tensor->rank - dim - 1);
     operand->rank++;
 }
 
