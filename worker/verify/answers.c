@@ -230,6 +230,20 @@ static bool fits_whole(const struct wpk_program *program)
            cost.elements <= (double)WPK_REFERENCE_WHOLE_ELEMENTS_MAX;
 }
 
+/* Memory for the answers at `count` points. */
+static wpk_err make_block(struct wpk_answers *answers, bool whole, int64_t count)
+{
+    answers->whole = whole;
+    answers->count = count;
+    answers->block_size = wpk_answers_block_size(whole, answers->rank, count, answers->draws);
+    answers->block = malloc(answers->block_size);
+    if (answers->block == NULL) {
+        return WPK_ENOMEM;
+    }
+    wpk_answers_point_into(answers);
+    return WPK_OK;
+}
+
 /* Memory for the answers, with the points in it, as many as are not too much work. */
 static wpk_err choose_points(const struct wpk_program *program, const struct wpk_tensor *output,
                              int64_t count, double iterations_max, struct wpk_answers *answers,
@@ -247,30 +261,12 @@ static wpk_err choose_points(const struct wpk_program *program, const struct wpk
         err = wpk_fail(diag, WPK_EUNSUPPORTED, "one point takes more than %.0f iterations",
                        iterations_max);
     }
+    err = err == WPK_OK ? make_block(answers, false, answers->count) : err;
     if (err == WPK_OK) {
-        answers->block_size = wpk_answers_block_size(false, answers->rank, answers->count, 1);
-        answers->block = malloc(answers->block_size);
-        err = answers->block == NULL ? WPK_ENOMEM : WPK_OK;
-    }
-    if (err == WPK_OK) {
-        wpk_answers_point_into(answers);
         memcpy((int64_t *)answers->points, points, (size_t)answers->count * point_size);
     }
     free(points);
     return err;
-}
-
-static wpk_err choose_all(const struct wpk_tensor *output, struct wpk_answers *answers)
-{
-    answers->whole = true;
-    answers->count = wpk_tensor_elements(output);
-    answers->block_size = wpk_answers_block_size(true, answers->rank, answers->count, 1);
-    answers->block = malloc(answers->block_size);
-    if (answers->block == NULL) {
-        return WPK_ENOMEM;
-    }
-    wpk_answers_point_into(answers);
-    return WPK_OK;
 }
 
 static wpk_err evaluate_defined(const struct wpk_program *program, struct wpk_answers *answers,
@@ -362,15 +358,7 @@ static wpk_err evaluate_large(const struct wpk_program *program, struct wpk_answ
 static wpk_err make_none(struct wpk_answers *answers)
 {
     free(answers->block);
-    answers->whole = false;
-    answers->count = 0;
-    answers->block_size = wpk_answers_block_size(false, answers->rank, 0, 1);
-    answers->block = malloc(answers->block_size);
-    if (answers->block == NULL) {
-        return WPK_ENOMEM;
-    }
-    wpk_answers_point_into(answers);
-    return WPK_OK;
+    return make_block(answers, false, 0);
 }
 
 static wpk_err choose(const struct wpk_program *program, const struct wpk_tensor *output,
@@ -378,15 +366,15 @@ static wpk_err choose(const struct wpk_program *program, const struct wpk_tensor
 {
     struct wpk_cost cost;
     wpk_cost(program, &cost);
-    bool few =
-        wpk_tensor_elements(output) <= sample_count; /* drawn, they would repeat themselves */
+    int64_t elements = wpk_tensor_elements(output);
+    bool few = elements <= sample_count; /* drawn, they would repeat themselves */
     if (few && cost.iterations <= FRESH_ITERATIONS_MAX) {
-        return choose_all(output, answers);
+        return make_block(answers, true, elements);
     }
     if (sample_count > 0) {
         return choose_points(program, output, sample_count, FRESH_ITERATIONS_MAX, answers, diag);
     }
-    return fits_whole(program) ? choose_all(output, answers)
+    return fits_whole(program) ? make_block(answers, true, elements)
                                : choose_points(program, output, WPK_ANSWERS_SAMPLE_COUNT,
                                                (double)WPK_REFERENCE_WHOLE_MAX, answers, diag);
 }
@@ -437,13 +425,11 @@ wpk_err wpk_answers_draw_more(const struct wpk_program *program, struct wpk_answ
     if (more.draws < 2) {
         return WPK_OK;
     }
-    more.block_size = wpk_answers_block_size(true, more.rank, more.count, more.draws);
-    more.block = malloc(more.block_size);
-    if (more.block == NULL) {
-        return WPK_ENOMEM;
+    wpk_err err = make_block(&more, true, more.count);
+    if (err != WPK_OK) {
+        return err;
     }
-    wpk_answers_point_into(&more);
-    wpk_err err = evaluate_all(program, &more, diag);
+    err = evaluate_all(program, &more, diag);
     if (err != WPK_OK || !(special || all_defined(program, &more))) {
         free(more.block);
         return err; /* some other draw is undefined: the first one has to do */
