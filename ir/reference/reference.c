@@ -195,7 +195,7 @@ static wpk_err start(struct evaluation *e, const struct wpk_program *program,
     return err == WPK_OK ? bind_arguments(e, args, diag) : err;
 }
 
-static void finish(struct evaluation *e)
+static wpk_err finish(struct evaluation *e, wpk_err err, struct wpk_diag *diag)
 {
     for (int s = 0; s < WPK_STAGES_MAX; s++) {
         wpk_tape_free(e->tape[s]);
@@ -204,6 +204,10 @@ static void finish(struct evaluation *e)
     for (int t = 0; t < WPK_TENSORS_MAX; t++) {
         free(e->memory[t]);
     }
+    if (err == WPK_ENOMEM) {
+        wpk_diag_set(diag, "out of memory for the reference's intermediates");
+    }
+    return err;
 }
 
 /* ---- one box of one stage */
@@ -274,11 +278,7 @@ wpk_err wpk_evaluate(const struct wpk_program *program, const struct wpk_referen
     if (err == WPK_OK) {
         give(&e, args, wpk_tensor_elements(&program->tensors[e.output]), value);
     }
-    finish(&e);
-    if (err == WPK_ENOMEM) {
-        wpk_diag_set(diag, "out of memory for the reference's intermediates");
-    }
-    return err;
+    return finish(&e, err, diag);
 }
 
 wpk_err wpk_reference_run(const struct wpk_program *program, const struct wpk_reference_args *args,
@@ -467,8 +467,7 @@ wpk_err wpk_reference_points_within(const struct wpk_program *program, const int
         }
         *out = i + 1;
     }
-    finish(&e);
-    return err;
+    return finish(&e, err, diag);
 }
 
 wpk_err wpk_evaluate_at(const struct wpk_program *program, const struct wpk_reference_args *args,
@@ -493,11 +492,7 @@ wpk_err wpk_evaluate_at(const struct wpk_program *program, const struct wpk_refe
     if (err == WPK_OK) {
         give(&e, args, count, value);
     }
-    finish(&e);
-    if (err == WPK_ENOMEM) {
-        wpk_diag_set(diag, "out of memory for the reference's intermediates");
-    }
-    return err;
+    return finish(&e, err, diag);
 }
 
 wpk_err wpk_reference_run_at(const struct wpk_program *program,
