@@ -5,12 +5,9 @@
  *        ▲                                 │
  *        └──── what an effect found out ◀──┘     (opened, asked, kernel_put)
  *
- * The coordinator reads no clock and draws no random number: both come with the event. Effects are
- * performed in their order; output (reply, respond) is held back until the batch's other effects
- * are durable. The event that answers an effect may come many steps later; if its search is gone
- * then, the event is freed and changes nothing. Pointers in an effect reach into the state and into
- * the event, and are good until the next step. Records, work items and texts of an effect lie in
- * the effects' arena, or came with the event. */
+ * The coordinator reads no clock and draws no random number: both come with the event. The event
+ * that answers an effect may come many steps later; if its search is gone then, the event is freed
+ * and changes nothing. */
 #ifndef WPK_COORDINATOR_STATE_COORDINATOR_H
 #define WPK_COORDINATOR_STATE_COORDINATOR_H
 

@@ -738,24 +738,12 @@ struct wpk_coordinator {
     struct wpk_effects *effects;
 };
 
-/* The phases of operators and searches and the states of jobs. After a restart an operator
- * starts at `waiting` again, and goes on from what was recorded:
- *
- *     waiting ──▶ searching ──▶ finals ──▶ verifying ──▶ done
- *        │            │           │            │
- *        │            └───────────┴────────────┴───────▶ failed
- *        └──▶ done (answered from history)      any ───▶ cancelled
- */
-
 const char *wpk_phase_name(enum wpk_phase phase);
 const char *wpk_job_state_name(enum wpk_job_state state);
 /* True if the phase is done, failed or cancelled. */
 bool wpk_phase_ended(enum wpk_phase phase);
 /* The phase that a search's operators show. */
 enum wpk_phase wpk_search_phase_shown(enum wpk_search_phase phase);
-
-/* Work items, each of which is one of: an ask of a search, a vendor's baseline, a final, a
- * verification, a plain kernel's candidate. And the summary of a work item's recorded trial. */
 
 /* True if candidate `a` of a search is faster than `b`: by their ratios to the anchor, because
  * times of different moments do not compare; by their times if one has no ratio. */
