@@ -162,6 +162,14 @@ struct wpk_graph_node *wpk_graph_take_nodes(struct wpk_graph *graph, int *count)
     return nodes;
 }
 
+void wpk_graph_end_nodes(struct wpk_graph *graph, struct wpk_graph_node *taken)
+{
+    free(taken);
+    for (int n = 0; n < graph->node_count; n++) {
+        graph->values[graph->nodes[n].outputs[0]].writer = n;
+    }
+}
+
 /* ---- reading */
 
 int wpk_graph_find(const struct wpk_graph *graph, const char *name)

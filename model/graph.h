@@ -167,6 +167,8 @@ WPK_MUST_CHECK wpk_err wpk_graph_add_node(struct wpk_graph *graph,
 /* Take all nodes out of the graph, to be added again one by one.
  *   owns    caller frees the array; NULL: there were none */
 struct wpk_graph_node *wpk_graph_take_nodes(struct wpk_graph *graph, int *count);
+/* Free what was taken, and number the writers of values anew. */
+void wpk_graph_end_nodes(struct wpk_graph *graph, struct wpk_graph_node *taken);
 
 /* A text in the graph's arena, in the manner of printf. */
 const char *wpk_graph_format(struct wpk_graph *graph, const char *format, ...) WPK_PRINTF(2, 3);

@@ -134,10 +134,7 @@ static wpk_err replace(struct wpk_joint *m, const struct wpk_graph_node *joint,
             err = wpk_graph_add_node(graph, &slices[j]);
         }
     }
-    free(old);
-    for (int n = 0; n < graph->node_count; n++) {
-        graph->values[graph->nodes[n].outputs[0]].writer = n;
-    }
+    wpk_graph_end_nodes(graph, old);
     return err;
 }
 

@@ -191,10 +191,7 @@ static wpk_err pass_once(struct wpk_graph *graph, const struct function *functio
             err = wpk_graph_add_node(graph, &old[n]);
         }
     }
-    free(old);
-    for (int n = 0; n < graph->node_count; n++) {
-        graph->values[graph->nodes[n].outputs[0]].writer = n;
-    }
+    wpk_graph_end_nodes(graph, old);
     return err;
 }
 

@@ -299,10 +299,7 @@ static wpk_err put(struct wpk_graph *graph, int node, const struct range *range,
         }
         err = err == WPK_OK ? wpk_graph_add_node(graph, &nodes[n]) : err;
     }
-    free(nodes);
-    for (int n = 0; n < graph->node_count; n++) {
-        graph->values[graph->nodes[n].outputs[0]].writer = n;
-    }
+    wpk_graph_end_nodes(graph, nodes);
     return err;
 }
 

@@ -387,10 +387,7 @@ static wpk_err replace_nodes(struct attempt *a)
             err = wpk_graph_add_node(graph, &nodes[n]);
         }
     }
-    free(nodes);
-    for (int n = 0; n < graph->node_count; n++) {
-        graph->values[graph->nodes[n].outputs[0]].writer = n;
-    }
+    wpk_graph_end_nodes(graph, nodes);
     return err;
 }
 
