@@ -162,9 +162,6 @@ wpk_err wpk_http_server_reload(struct wpk_http_server *server,
  */
 wpk_err wpk_http_check_certificate(const char *certificate, const char *key, struct wpk_diag *diag);
 
-/* The port of a listener; 0 when it is a Unix socket. */
-uint16_t wpk_http_server_port(const struct wpk_http_server *server, uint32_t listener);
-
 /* Take the next request from the queue; false: none. It is valid until it is answered. */
 WPK_MUST_CHECK bool wpk_http_server_next(struct wpk_http_server *server,
                                          struct wpk_http_request *out);

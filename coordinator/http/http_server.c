@@ -243,11 +243,6 @@ void wpk_http_server_respond(struct wpk_http_server *server, uint64_t id,
     }
 }
 
-uint16_t wpk_http_server_port(const struct wpk_http_server *server, uint32_t listener)
-{
-    return listener < server->listener_count ? server->listeners[listener].port : 0;
-}
-
 /* ---- life */
 
 static wpk_err open_listener(struct wpk_http_server *server, const struct wpk_listen *listen,
