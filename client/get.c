@@ -71,11 +71,6 @@ static const char *own_artifact(const struct wpk_api_kernel *kernel)
     return NULL;
 }
 
-static bool is_stream(const char *path)
-{
-    return strcmp(path, "-") == 0 || wpk_fs_is_stream(path);
-}
-
 static wpk_err write_bytes(struct written *written, const struct wpk_buf *bytes, unsigned mode,
                            struct wpk_diag *diag)
 {
@@ -205,7 +200,7 @@ static wpk_err write_object(struct wpk_session *session, const struct wpk_api_ke
     wpk_buf_fini(&bytes);
     written->object = true;
     note(written, "", written->path, "");
-    if (err != WPK_OK || is_stream(written->path)) {
+    if (err != WPK_OK || wpk_output_path_is_stream(written->path)) {
         return err;
     }
     const struct wpk_api_kernel *of =
@@ -281,7 +276,7 @@ static wpk_err write_kernel(struct wpk_session *session, const struct wpk_api_ke
                             struct written *written, struct wpk_diag *diag)
 {
     struct wpk_choice_answer answer = {.signature = ""};
-    bool alone = is_stream(written->path); /* nothing is written beside it */
+    bool alone = wpk_output_path_is_stream(written->path); /* nothing is written beside it */
     const char *path = alone ? "kernel.so" : written->path;
 
     wpk_err err = wpk_choice_file_ask(session, kernel, path, &answer, diag);
@@ -384,7 +379,8 @@ static wpk_err get_kernel(struct wpk_session *session, const struct get *get, st
         note(&written, "", written.path, "");
     } else if (err == WPK_OK) {
         const char *path = written.path;
-        if (get->tvm_ffi && (is_stream(path) || strncmp(kernel->device, "cpu/", 4) != 0)) {
+        if (get->tvm_ffi &&
+            (wpk_output_path_is_stream(path) || strncmp(kernel->device, "cpu/", 4) != 0)) {
             err = wpk_fail(diag, WPK_EUNSUPPORTED,
                            "--tvm-ffi writes files, of a kernel of CPUs; '%s' is of %s", get->what,
                            kernel->device);

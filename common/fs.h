@@ -83,6 +83,9 @@ wpk_err wpk_fs_fail(const char *path, struct wpk_diag *diag);
 
 /* Whether a file may be written, asked before the work whose result it keeps. */
 
+/* True of "-" and of streams. */
+bool wpk_output_path_is_stream(const char *path);
+
 /* Check that `path` can be created or replaced by wpk_fs_write, and that it is no file of a
  * history. "-" and streams (common/fs.h) always can. The check creates no file.
  *

@@ -12,7 +12,7 @@
 /* Folders between a data directory and its deepest file: artifacts/ab/abcd….so */
 #define HISTORY_DEPTH 3
 
-static bool is_stream(const char *path)
+bool wpk_output_path_is_stream(const char *path)
 {
     return strcmp(path, "-") == 0 || wpk_fs_is_stream(path);
 }
@@ -67,7 +67,7 @@ wpk_err wpk_output_path_check(const char *path, struct wpk_diag *diag)
     if (path[0] == '\0') {
         return refuse(path, "the name is empty", diag);
     }
-    if (is_stream(path)) {
+    if (wpk_output_path_is_stream(path)) {
         return WPK_OK;
     }
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
@@ -104,8 +104,8 @@ wpk_err wpk_output_path_differs(const char *path, const char *input, struct wpk_
     struct stat a;
     struct stat b;
 
-    if (is_stream(path) || stat(path, &a) != 0 || stat(input, &b) != 0 || a.st_dev != b.st_dev ||
-        a.st_ino != b.st_ino) {
+    if (wpk_output_path_is_stream(path) || stat(path, &a) != 0 || stat(input, &b) != 0 ||
+        a.st_dev != b.st_dev || a.st_ino != b.st_ino) {
         return WPK_OK;
     }
     return refuse(path, "it is the command's input", diag);

@@ -97,7 +97,7 @@ wpk_err wpk_db_export(const struct wpk_db_options *options, struct wpk_db_report
                       struct wpk_diag *diag)
 {
     char partial[4096];
-    bool stream = strcmp(options->file, "-") == 0 || wpk_fs_is_stream(options->file);
+    bool stream = wpk_output_path_is_stream(options->file);
     wpk_err err = wpk_output_path_check(options->file, diag);
     if (err != WPK_OK) {
         return err;
