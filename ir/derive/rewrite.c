@@ -128,21 +128,17 @@ wpk_err wpk_program_tidy(struct wpk_program *program)
         sorted[s] = program->stages[order[s]];
     }
     memcpy(program->stages, sorted, (size_t)program->stage_count * sizeof(sorted[0]));
-    bool needed[WPK_TENSORS_MAX] = {false};
+    bool needed[WPK_TENSORS_MAX];
     for (int t = 0; t < program->tensor_count; t++) {
-        needed[t] = program->tensors[t].role == WPK_ROLE_OUTPUT;
+        needed[t] = output[t] = program->tensors[t].role == WPK_ROLE_OUTPUT;
     }
     for (int s = program->stage_count - 1; s >= 0; s--) {
         const struct wpk_stage *stage = &program->stages[s];
-        int loads[WPK_LOADS_MAX];
+        struct wpk_loads load = wpk_loads_of(program, stage);
         keep[s] = needed[stage->output];
-        int count = keep[s] ? wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX) : 0;
-        for (int i = 0; i < count; i++) {
-            needed[program->nodes[loads[i]].tensor] = true;
+        while (keep[s] && wpk_loads_next(&load)) {
+            needed[load.node->tensor] = true;
         }
-    }
-    for (int t = 0; t < program->tensor_count; t++) {
-        output[t] = program->tensors[t].role == WPK_ROLE_OUTPUT;
     }
     struct wpk_program fresh;
     err = wpk_program_extract(program, keep, output, &fresh);
