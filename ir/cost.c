@@ -92,8 +92,7 @@ void wpk_cost(const struct wpk_program *program, struct wpk_cost *out)
     for (int t = 0; t < program->tensor_count; t++) {
         const struct wpk_tensor *tensor = &program->tensors[t];
         double bytes = elements_read(program, t) * (double)wpk_dtype_size(tensor->dtype);
-        if (tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT ||
-            tensor->role == WPK_ROLE_OUTPUT) {
+        if (wpk_tensor_is_given(tensor) || tensor->role == WPK_ROLE_OUTPUT) {
             sum.bytes_min += bytes;
         }
         if (tensor->role == WPK_ROLE_CONSTANT) {

@@ -380,7 +380,7 @@ static void find_special(const struct wpk_program *program, const struct asking 
     }
     for (int t = 0; t < program->tensor_count; t++) {
         const struct wpk_tensor *tensor = &program->tensors[t];
-        bool given = tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT;
+        bool given = wpk_tensor_is_given(tensor);
         bool asked = asking->tensor[t] != 0 && wpk_dtype_is_float(tensor->dtype);
         int kept = WPK_MAY_BE_SPECIAL & ~keeping.tensor[t];
         asking->found->special[t] =
@@ -458,8 +458,8 @@ void wpk_infinite_find(const struct wpk_program *program, struct wpk_infinite *o
     find_reaching(program, reaches);
     for (int t = 0; t < program->tensor_count; t++) {
         const struct wpk_tensor *tensor = &program->tensors[t];
-        out->tensor[t] = reaches[t] && wpk_dtype_is_float(tensor->dtype) &&
-                         (tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT);
+        out->tensor[t] =
+            reaches[t] && wpk_dtype_is_float(tensor->dtype) && wpk_tensor_is_given(tensor);
         forwards.tensor[t] = out->tensor[t] ? WPK_MAY_BE_MINUS : 0;
         out->rows = out->rows || out->tensor[t];
     }

@@ -248,6 +248,11 @@ int wpk_program_output(const struct wpk_program *program)
     return t;
 }
 
+bool wpk_tensor_is_given(const struct wpk_tensor *tensor)
+{
+    return tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT;
+}
+
 int64_t wpk_tensor_elements(const struct wpk_tensor *tensor)
 {
     return wpk_extents_product(tensor->extent, tensor->rank);

@@ -229,6 +229,7 @@ int wpk_program_writer(const struct wpk_program *program, int tensor);          
 int wpk_program_find_stage(const struct wpk_program *program, const char *name);  /* its writer */
 int wpk_program_output(const struct wpk_program *program);    /* the first; every program has one */
 int64_t wpk_tensor_elements(const struct wpk_tensor *tensor); /* unpadded */
+bool wpk_tensor_is_given(const struct wpk_tensor *tensor);    /* an input or a constant */
 
 /* Call `visit` on `node` and all nodes below, children first, a shared node once for each use.
  * Without `into_indices` of what indices consist of only loads are visited. */

@@ -212,8 +212,7 @@ static uint64_t label_program(struct wpk_labels *labels)
 
 static bool is_argument(const struct wpk_labels *labels, int t)
 {
-    enum wpk_role role = labels->program->tensors[t].role;
-    return labels->used[t] && (role == WPK_ROLE_INPUT || role == WPK_ROLE_CONSTANT);
+    return labels->used[t] && wpk_tensor_is_given(&labels->program->tensors[t]);
 }
 
 /* ---- telling arguments and reduction axes apart */

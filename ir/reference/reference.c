@@ -140,7 +140,7 @@ static wpk_err bind_arguments(struct evaluation *e, const struct wpk_reference_a
             region->extent[d] = tensor->extent[d];
         }
         (void)wpk_region_set_dense(region, tensor->rank);
-        bool is_argument = tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT;
+        bool is_argument = wpk_tensor_is_given(tensor);
         wpk_err err = WPK_OK;
         e->region[t].fixed = is_argument || tensor->role == WPK_ROLE_LITERAL;
         if (is_argument) {

@@ -25,17 +25,12 @@ struct making {
     int64_t count;
 };
 
-static bool is_given(const struct wpk_tensor *tensor)
-{
-    return tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT;
-}
-
 static wpk_err draw_tensors(struct making *m)
 {
     for (int i = 0; i < m->program->tensor_count; i++) {
         const struct wpk_tensor *tensor = &m->program->tensors[i];
         int64_t count = wpk_tensor_elements(tensor);
-        if (!is_given(tensor)) {
+        if (!wpk_tensor_is_given(tensor)) {
             continue;
         }
         if (m->wide[i] == NULL) {
@@ -156,7 +151,7 @@ wpk_err wpk_selftest_make(const struct wpk_program *program, uint64_t seed,
     *out = (struct wpk_choice_test){.seed = seed};
     for (int i = 0; i < program->tensor_count; i++) {
         const struct wpk_tensor *tensor = &program->tensors[i];
-        elements += is_given(tensor) ? wpk_tensor_elements(tensor) : 0;
+        elements += wpk_tensor_is_given(tensor) ? wpk_tensor_elements(tensor) : 0;
     }
     if (elements > ELEMENTS_MAX) {
         return WPK_OK;

@@ -82,7 +82,7 @@ static void put_arguments(struct wpk_c_kernel *k, bool call)
             const struct wpk_tensor *tensor = &k->program->tensors[t];
             int bytes = wpk_c_type_bytes(wpk_c_memory_type(tensor->dtype));
             bool out = tensor->role == WPK_ROLE_OUTPUT;
-            bool in = tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT;
+            bool in = wpk_tensor_is_given(tensor);
             if (pass == 0 ? !in : !out) {
                 continue;
             }

@@ -255,11 +255,9 @@ static void put_ending(struct wpk_halide_writer *w)
     wpk_buf_append_text(w->out, "\n    Pipeline({");
     for (int pass = 0, written = 0; pass < 2; pass++) {
         for (int t = 0; t < w->program->tensor_count; t++) {
-            enum wpk_role role = w->program->tensors[t].role;
-            if (pass == 0 ? role == WPK_ROLE_OUTPUT
-                          : role == WPK_ROLE_INPUT || role == WPK_ROLE_CONSTANT) {
-                wpk_buf_printf(w->out, "%s%s", written++ > 0 ? ", " : "",
-                               w->program->tensors[t].name);
+            const struct wpk_tensor *tensor = &w->program->tensors[t];
+            if (pass == 0 ? tensor->role == WPK_ROLE_OUTPUT : wpk_tensor_is_given(tensor)) {
+                wpk_buf_printf(w->out, "%s%s", written++ > 0 ? ", " : "", tensor->name);
             }
         }
         wpk_buf_append_text(w->out,
@@ -290,7 +288,7 @@ static void put_program(struct wpk_halide_writer *w)
                    schedule->target, schedule->threads, strict);
     for (int t = 0; t < w->program->tensor_count; t++) {
         const struct wpk_tensor *tensor = &w->program->tensors[t];
-        if (tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT) {
+        if (wpk_tensor_is_given(tensor)) {
             declare_input(w, tensor);
         } else if (tensor->role == WPK_ROLE_LITERAL) {
             declare_literal(w, tensor);

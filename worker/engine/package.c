@@ -65,14 +65,13 @@ static wpk_err list_arguments(const struct wpk_program *program, char (*names)[W
 {
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < program->tensor_count; i++) {
-            enum wpk_role role = program->tensors[i].role;
-            bool wanted = pass == 0 ? role == WPK_ROLE_INPUT || role == WPK_ROLE_CONSTANT
-                                    : role == WPK_ROLE_OUTPUT;
+            const struct wpk_tensor *tensor = &program->tensors[i];
+            bool wanted = pass == 0 ? wpk_tensor_is_given(tensor) : tensor->role == WPK_ROLE_OUTPUT;
             if (wanted && *count == WPK_ABI_ARGUMENTS_MAX) {
                 return WPK_ENOSPC;
             }
             if (wanted) {
-                memcpy(names[(*count)++], program->tensors[i].name, WPK_NAME_MAX);
+                memcpy(names[(*count)++], tensor->name, WPK_NAME_MAX);
             }
         }
     }
@@ -93,7 +92,7 @@ static void fill_indices(const struct wpk_program *program, struct wpk_manifest 
     struct wpk_index_bound bounds[WPK_INDEX_BOUNDS_MAX];
     for (int t = 0; t < program->tensor_count; t++) {
         const struct wpk_tensor *tensor = &program->tensors[t];
-        bool is_given = tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT;
+        bool is_given = wpk_tensor_is_given(tensor);
         int count = is_given ? wpk_index_bounds(program, t, bounds) : 0;
         for (int i = 0; i < count && out->index_count < WPK_MANIFEST_INDICES_MAX; i++) {
             struct wpk_manifest_index *index = &out->indices[out->index_count++];

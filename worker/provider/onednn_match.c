@@ -516,8 +516,7 @@ static bool take_tensors(const struct wpk_program *program, struct wpk_recipe *r
     for (int t = 0; t < program->tensor_count; t++) {
         const struct wpk_tensor *tensor = &program->tensors[t];
         int i = recipe->tensor_count;
-        bool argument = tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT ||
-                        tensor->role == WPK_ROLE_OUTPUT;
+        bool argument = wpk_tensor_is_given(tensor) || tensor->role == WPK_ROLE_OUTPUT;
         if (!argument) {
             continue;
         }

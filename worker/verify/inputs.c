@@ -182,11 +182,6 @@ static void fill(struct filling *f, char *out)
     }
 }
 
-static bool is_given(const struct wpk_tensor *tensor)
-{
-    return tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT;
-}
-
 /* The most terms of a sum that the tensor's elements are in. */
 static double count_terms(const struct wpk_program *program, int tensor)
 {
@@ -237,9 +232,9 @@ bool wpk_inputs_differ(const struct wpk_program *program, enum wpk_input_kind ki
     wpk_infinite_find(program, &infinite);
     for (int i = 0; i < program->tensor_count; i++) {
         const struct wpk_tensor *tensor = &program->tensors[i];
-        differ = differ ||
-                 (is_given(tensor) && (find_kind(program, &infinite, i, kind) != WPK_INPUT_REALS ||
-                                       find_factor(program, i, kind) < 1));
+        differ = differ || (wpk_tensor_is_given(tensor) &&
+                            (find_kind(program, &infinite, i, kind) != WPK_INPUT_REALS ||
+                             find_factor(program, i, kind) < 1));
     }
     return differ;
 }
@@ -303,7 +298,7 @@ wpk_err wpk_inputs_make(const struct wpk_program *program, const struct wpk_inpu
             .within = is_integer ? domains[i] : wpk_domain_all(),
         };
         bool is_constant = tensor->role == WPK_ROLE_CONSTANT;
-        if (!is_given(tensor) || (is_constant && options->inputs_only)) {
+        if (!wpk_tensor_is_given(tensor) || (is_constant && options->inputs_only)) {
             continue;
         }
         /* A stream of its own for each tensor: adding one does not change the others. */
