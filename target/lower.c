@@ -16,9 +16,6 @@ struct lowering {
     char name[WPK_NEST_ENTRIES_MAX][WPK_NAME_MAX]; /* of the tensor that an entry writes */
 };
 
-static wpk_err describe_boundary(const struct wpk_space *space, const struct wpk_variant *variant,
-                                 struct wpk_schedule *out);
-
 /* The nest's copies and parts become stages. */
 static wpk_err rewrite(struct lowering *l)
 {
@@ -159,6 +156,25 @@ static wpk_err lower_nest(const struct wpk_nest *nest, struct wpk_schedule *out)
     return err;
 }
 
+static wpk_err describe_boundary(const struct wpk_space *space, const struct wpk_variant *variant,
+                                 struct wpk_schedule *out)
+{
+    const struct wpk_program *original = &space->program;
+    for (int t = 0; t < original->tensor_count; t++) {
+        const struct wpk_tensor *tensor = &original->tensors[t];
+        if (!wpk_tensor_is_given(tensor) && tensor->role != WPK_ROLE_OUTPUT) {
+            continue;
+        }
+        struct wpk_boundary *boundary = &out->boundary[out->boundary_count++];
+        snprintf(boundary->name, WPK_NAME_MAX, "%s", tensor->name);
+        wpk_err err = wpk_variant_boundary(variant, original, t, &boundary->type);
+        if (err != WPK_OK) {
+            return err;
+        }
+    }
+    return WPK_OK;
+}
+
 wpk_err wpk_lower(const struct wpk_space *space, const struct wpk_candidate *candidate,
                   struct wpk_schedule *out, struct wpk_diag *diag)
 {
@@ -179,24 +195,4 @@ wpk_err wpk_lower(const struct wpk_space *space, const struct wpk_candidate *can
         wpk_schedule_fini(out);
     }
     return err;
-}
-
-static wpk_err describe_boundary(const struct wpk_space *space, const struct wpk_variant *variant,
-                                 struct wpk_schedule *out)
-{
-    const struct wpk_program *original = &space->program;
-    for (int t = 0; t < original->tensor_count; t++) {
-        const struct wpk_tensor *tensor = &original->tensors[t];
-        if (tensor->role != WPK_ROLE_INPUT && tensor->role != WPK_ROLE_CONSTANT &&
-            tensor->role != WPK_ROLE_OUTPUT) {
-            continue;
-        }
-        struct wpk_boundary *boundary = &out->boundary[out->boundary_count++];
-        snprintf(boundary->name, WPK_NAME_MAX, "%s", tensor->name);
-        wpk_err err = wpk_variant_boundary(variant, original, t, &boundary->type);
-        if (err != WPK_OK) {
-            return err;
-        }
-    }
-    return WPK_OK;
 }
