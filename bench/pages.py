@@ -24,7 +24,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from lib import Box, Service, UnixConnection, wait_for  # noqa: E402
 
 ROUNDS = 8
-PAGES = ("/ui/", "/ui/job?id=j0000000000000001", "/ui/kernels", "/ui/fleet")
+PAGES = ("/ui/", "/ui/job?id=j0000000000000001", "/ui/job?id=j0000000000000001&by=source",
+         "/ui/job?id=j0000000000000001&by=strategy", "/ui/kernels", "/ui/fleet")
 JOBS = 100
 CANDIDATE = ("cpu-6 algorithm=winograd(6) layout=halo-last1 Y_acc_v.vec=c Y_acc_v.lanes=16 Y_acc_v.tile.ty=1 Y_acc_v."
              "tile.tx=1 Y_acc_v.tile.c=16 Y.block.y=1 Y.block.x=all Y.outer=y,x,k Y.tile.x=")
