@@ -31,19 +31,6 @@ static wpk_err check_strategy(const char *name, struct wpk_diag *diag)
 
 /* Check the options of the job's strategy.
  *   errors  WPK_EINVAL an option that the strategy lacks, or a value out of its range */
-static wpk_err check_options(const struct wpk_job *job, struct wpk_diag *diag)
-{
-    char name[WPK_JOB_GENE_MAX], value[WPK_JOB_GENE_MAX];
-    const struct wpk_strategy_class *strategy = wpk_strategy_find(job->strategy);
-    for (int i = 0; wpk_job_option_at(job->options, i, name, value); i++) {
-        if (wpk_strategy_check_option(strategy, name, value, diag) != WPK_OK) {
-            wpk_job_locate_search(job, "options", name, diag);
-            return WPK_EINVAL;
-        }
-    }
-    return WPK_OK;
-}
-
 /* Read the job's prior from its file: the strategy begins from it.
  *   errors  those of wpk_fs_read and wpk_prior_check, with the file's name in `diag` */
 static wpk_err read_prior(const char *path, struct wpk_job *job, struct wpk_diag *diag)
@@ -91,8 +78,8 @@ static wpk_err check(const struct wpk_job *job, struct wpk_diag *diag)
         }
         return err;
     }
-    err = check_options(job, diag);
-    return err == WPK_OK ? wpk_job_check(job, diag) : err;
+    err = wpk_strategy_check_job(job, diag);
+    return err == WPK_OK ? wpk_job_check(job, diag) : WPK_EINVAL;
 }
 
 wpk_err wpk_job_file_read(const char *path, struct wpk_job *out, struct wpk_diag *diag)

@@ -174,22 +174,6 @@ static wpk_err fill_op(const struct wpk_job *job, int index, struct wpk_job_op_s
 
 _Static_assert(WPK_JOB_LABELS_MAX <= WPK_WORKER_LABELS_MAX, "a job's labels have room");
 
-static wpk_err check_options(const struct wpk_job *job, struct wpk_diag *diag)
-{
-    char name[WPK_JOB_GENE_MAX], value[WPK_JOB_GENE_MAX];
-    const struct wpk_strategy_class *strategy = wpk_strategy_find(job->strategy);
-    for (int i = 0; wpk_job_option_at(job->options, i, name, value); i++) {
-        wpk_err err = wpk_strategy_check_option(strategy, name, value, diag);
-        if (err != WPK_OK) {
-            if (diag != NULL) {
-                wpk_job_locate_search(job, "options", name, diag);
-            }
-            return err;
-        }
-    }
-    return WPK_OK;
-}
-
 /* Take the job's prior, if it has one that its strategy can begin from. */
 static wpk_err fill_prior(const struct wpk_job *job, struct wpk_job_entry *entry,
                           struct wpk_diag *diag)
@@ -222,7 +206,7 @@ static wpk_err fill(const struct wpk_job *job, struct wpk_job_entry *entry, stru
         }
         return WPK_ENOENT;
     }
-    wpk_err checked = check_options(job, diag);
+    wpk_err checked = wpk_strategy_check_job(job, diag);
     checked = checked == WPK_OK ? fill_prior(job, entry, diag) : checked;
     if (checked != WPK_OK) {
         return checked;

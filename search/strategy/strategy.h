@@ -21,6 +21,7 @@
 
 struct wpk_course;
 struct wpk_course_trial;
+struct wpk_job;
 struct wpk_network;
 struct wpk_prior;
 struct wpk_snapshot_reader;
@@ -115,6 +116,9 @@ const char *wpk_strategy_names(void);
  *           range; WPK_EPARSE no number */
 wpk_err wpk_strategy_check_option(const struct wpk_strategy_class *kind, const char *name,
                                   const char *value, struct wpk_diag *diag);
+/* Check the options of a job, whose strategy exists.
+ *   errors  those of wpk_strategy_check_option(), with the member of the job's file in `diag` */
+wpk_err wpk_strategy_check_job(const struct wpk_job *job, struct wpk_diag *diag);
 
 /* Create a strategy that was never asked.
  *   owns    caller calls wpk_strategy_free; `space` is borrowed until then

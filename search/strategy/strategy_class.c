@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of strategy classes, and what their options may be. */
+#include "schema/job.h"
 #include "search/strategy/strategies.h"
 
 #include <math.h>
@@ -87,6 +88,20 @@ wpk_err wpk_strategy_check_option(const struct wpk_strategy_class *class, const 
 {
     double ignored[WPK_OPTIONS_MAX];
     return read_option(class, name, strlen(name), value, strlen(value), ignored, diag);
+}
+
+wpk_err wpk_strategy_check_job(const struct wpk_job *job, struct wpk_diag *diag)
+{
+    char name[WPK_JOB_GENE_MAX], value[WPK_JOB_GENE_MAX];
+    const struct wpk_strategy_class *class = wpk_strategy_find(job->strategy);
+    wpk_err err = WPK_OK;
+    for (int i = 0; err == WPK_OK && wpk_job_option_at(job->options, i, name, value); i++) {
+        err = wpk_strategy_check_option(class, name, value, diag);
+        if (err != WPK_OK) {
+            wpk_job_locate_search(job, "options", name, diag);
+        }
+    }
+    return err;
 }
 
 wpk_err wpk_strategy_read_options(const struct wpk_strategy_class *kind, const char *text,
