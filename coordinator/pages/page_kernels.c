@@ -78,8 +78,8 @@ void wpk_page_kernel(struct wpk_buf *out, const struct wpk_api_kernel *kernels, 
     wpk_page_begin(out, &page);
     wpk_markup(out, "<h1>Kernel %s</h1>\n", kernels[0].id);
     wpk_page_fold(out, "operator", "Operator", kernels[0].op);
+    wpk_markup(out, "<p>Match of a lookup of this operator on this device: %s.</p>\n", match);
     wpk_page_kernel_terms(out, &kernels[0], 0);
-    wpk_markup(out, "<p>Match: a lookup of this operator on this device finds %s.</p>\n", match);
     wpk_markup_raw(out, "<h2>Earlier kernels</h2>\n");
     put_table(out, "This kernel and earlier ones of the same operator and device", kernels, count);
     wpk_markup_raw(out, "<h2>Commands</h2>\n");

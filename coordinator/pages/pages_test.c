@@ -345,7 +345,7 @@ static void test_a_kernel_has_its_code(void **state)
     assert_int_equal(wpk_code_schedule(&space, first, &schedule, NULL), WPK_OK);
     kernel.schedule = wpk_buf_text(&schedule);
     wpk_page_kernel(&out, &kernel, 1, "exact, kernel k7");
-    assert_non_null(strstr(wpk_buf_text(&out), "finds exact, kernel k7."));
+    assert_non_null(strstr(wpk_buf_text(&out), "device: exact, kernel k7."));
     assert_non_null(strstr(wpk_buf_text(&out), "Code of add"));
     assert_non_null(strstr(wpk_buf_text(&out), "(10000 % of the time)"));
     wpk_buf_fini(&out);

@@ -90,7 +90,7 @@ def test_pages_of_a_job(box):
     page = visit(service, path)[1]
     check("At the device's peaks" in page.replace("&#39;", "'") and kernel["verified_by"] in page and kernel["job"] in page
           and "Code of" in page, "all of a kernel", page)
-    check(re.search("finds (exact|vendor), kernel %s[.]" % kernel["id"], page), "its match", page)
+    check(re.search("device: (exact|vendor), kernel %s[.]" % kernel["id"], page), "its match", page)
     for wrong in ("", "k0", "k99", "x", "k18446744073709551615"):
         check(visit(service, "/ui/kernel?id=" + wrong)[0] == 404, "no such kernel", wrong)
     fine = service.ask("GET", "/v1/jobs/%s/trials?op=small&outcome=ok" % job)[1]
