@@ -4,12 +4,14 @@
 SETUP := deploy/setup.sh
 BIN := build/bin
 
-.PHONY: all help wheel setup setup-gpu setup-gpu-vendors packages image demo demo-gpu check test test-all test-image test-packages test-schedulers test-onnx soak bench bench-gpu bench-models bench-python bench-search bench-tune bench-weights format clean
+.PHONY: all configured help wheel setup setup-gpu setup-gpu-vendors packages image demo demo-gpu check test test-all test-image test-packages test-schedulers test-onnx soak bench bench-gpu bench-models bench-python bench-search bench-tune bench-weights format clean
+
+all: configured ## build; the programs are in build/bin/
+	@deploy/build.py build
 
 # A changed meson.build configures anew, which nobody has to read unless it fails.
-all: build/build.ninja ## build; the programs are in build/bin/
+configured: build/build.ninja
 	@ninja -C build build.ninja >.deps/configure.log 2>&1 || { cat .deps/configure.log >&2; exit 1; }
-	@deploy/build.py build
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -45,7 +47,7 @@ check: all ## the tests of the plain build, for everyday work
 	@$(SETUP) test
 	@tests/run.py plain
 
-test: all ## every test once: most under ASan, threads under TSan, tidy; clang compiles (ten minutes)
+test: configured ## every test once: most under ASan, threads under TSan, tidy; clang compiles (ten minutes)
 	@$(SETUP) test
 	@tests/run.py test
 

@@ -54,7 +54,7 @@ VARIANTS = {
               ["-Dwerror=true", "-Doptimization=0", "-Ddebug=false"]),
 }
 
-# Stands for a suite: programs that cannot start a thread.
+# Stands for a suite: programs that cannot start a thread, as those built under ASan show.
 SINGLE_THREADED = "single-threaded"
 
 # set: {variant: (suites that run in it or None for all, suites that do not)}, in the order of
@@ -188,11 +188,12 @@ def end_group(pid, number):
 
 
 def starts_threads(program):
-    """Whether the plain build's program calls what starts threads, ours or a library's."""
-    symbols = subprocess.run(["nm", "-D", "--undefined-only", os.path.join(ROOT, "build", program)],
-                             capture_output=True, text=True, check=False).stdout
-    return re.search(r" (pthread_create|uv_thread_create|uv_queue_work|nng_\w+|MHD_start_daemon)\b",
-                     symbols) is not None
+    """Whether the program of the build under ASan calls what starts threads, ours or a library's; true if there is
+    none."""
+    nm = subprocess.run(["nm", "-D", "--undefined-only", os.path.join(ROOT, VARIANTS["asan"][0], program)],
+                        capture_output=True, text=True, check=False)
+    return nm.returncode != 0 or re.search(
+        r" (pthread_create|uv_thread_create|uv_queue_work|nng_\w+|MHD_start_daemon)\b", nm.stdout) is not None
 
 
 class Build:
@@ -303,10 +304,10 @@ class Run:
                 continue
             if self.step(build, "configuring", build.configure):
                 self.builds.append(build)
-                with self.lock:
-                    self.tests += self.select(build)
         for build in self.builds:
-            tests = [test for test in self.tests if test.variant == build.name]
+            tests = self.select(build)  # of programs that those before have built
+            with self.lock:
+                self.tests += tests
             if not tests and self.variants[build.name] is not None:
                 continue
             if self.step(build, "building", lambda: build.make(tests)):
