@@ -40,9 +40,10 @@ COSTS = os.path.join(ROOT, "build-test/costs.json")  # of each test's last run: 
 # timing kernels.
 SLOTS = 3 * CORES
 
-# Lines for a sanitizer's report, and no more: debug information costs a third of compiling.
+# Lines for a sanitizer's report, and no more: debug information costs a third of compiling. The C++ files call Halide,
+# which has no sanitizer: to optimize them takes longer than all that they ever do.
 SANITIZED = ["-Dwerror=true", "-Db_lundef=false", "-Doptimization=1", "-Ddebug=false", "-Dc_args=-g1",
-             "-Dcpp_args=-g1"]
+             "-Dcpp_args=-g1 -O0"]
 
 # name: (directory, compilers, meson options). `make` has configured the plain one.
 VARIANTS = {
