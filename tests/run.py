@@ -207,8 +207,9 @@ class Build:
         self.cpu_seconds = 0.0
 
     def call(self, *command):
-        """Run it at low priority: the cores belong to the tests first. Raises with the output."""
-        env = dict(os.environ, **dict(zip(("CC", "CXX"), self.compilers)))
+        """Run it at low priority: the cores belong to the tests first. Raises with the output. A ccache that is empty
+        need not run the preprocessor."""
+        env = dict(os.environ, CCACHE_DEPEND="1", **dict(zip(("CC", "CXX"), self.compilers)))
         with tempfile.TemporaryFile() as output:
             process = subprocess.Popen(command, env=env, stdout=output, stderr=subprocess.STDOUT,
                                        preexec_fn=lambda: os.nice(5), cwd=ROOT)
