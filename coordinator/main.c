@@ -5,6 +5,7 @@
 #include "common/machine.h"
 #include "coordinator/db/db_command.h"
 #include "coordinator/service.h"
+#include "coordinator/state/search.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -72,6 +73,7 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "--db") == 0) {
         return wpk_db_main(argc - 2, argv + 2);
     }
+    wpk_search_set_time(getenv("WPK_TIME_MS"));
     struct wpk_config config;
     struct source source = {
         .argc = argc,

@@ -414,6 +414,27 @@ static void large_operators_do_not_come_all_at_once(void **state)
     wpk_fixture_free(s);
 }
 
+static void the_time_of_a_measurement(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set;
+        uint64_t ms;
+        int samples;
+    } rows[] = {{NULL, 20, 10}, {"6", 6, 3},    {"1", 6, 3},        {"fast", 6, 3},
+                {"2", 2, 1},    {"1001", 2, 1}, {"1000", 1000, 10}, {"20", 20, 10}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        wpk_search_set_time(rows[i].set);
+        struct wpk_fixture *s = wpk_fixture_new();
+        wpk_fixture_submit_one(s, 1, 2);
+        int worker = wpk_fixture_join(s, "w", WPK_WORKER_RUNS | WPK_WORKER_BUILDS);
+        assert_int_equal(wpk_fixture_poll(s, worker, 1), 1);
+        assert_int_equal(s->workers[worker].held[0].policy.time_ns_min, rows[i].ms * 1000 * 1000);
+        assert_int_equal(s->workers[worker].held[0].policy.sample_count, rows[i].samples);
+        wpk_fixture_free(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -431,6 +452,7 @@ int main(void)
         cmocka_unit_test(a_refusal_that_is_out_of_date),
         cmocka_unit_test(polls_end),
         cmocka_unit_test(large_operators_do_not_come_all_at_once),
+        cmocka_unit_test(the_time_of_a_measurement),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

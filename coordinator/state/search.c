@@ -16,14 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How candidates are timed; its text in the store's key is made by history.c. */
-static const struct wpk_policy default_policy = {
-    .threads = 1,
-    .conditions = WPK_CONDITIONS_WARM,
-    .time_ns_min = 20 * 1000 * 1000,
-    .sample_count = 10,
-    .race_ratio = 1.3,
-};
+static unsigned long time_ms = 20; /* ten samples; of less time, one for each 2 ms */
+
+void wpk_search_set_time(const char *ms)
+{
+    unsigned long wanted = ms != NULL ? strtoul(ms, NULL, 10) : 0;
+    time_ms = wanted >= 2 && wanted <= 1000 ? wanted : time_ms;
+}
 
 /* ---- life */
 
@@ -34,9 +33,11 @@ struct wpk_search *wpk_search_new(struct wpk_coordinator *c, const struct wpk_se
     search->handle = c->handle_next++;
     search->key = *key;
     snprintf(search->key_hash, sizeof search->key_hash, "%s", key_hash);
-    search->policy = default_policy;
-    search->policy.threads = key->threads;
-    search->policy.conditions = key->conditions;
+    search->policy = (struct wpk_policy){.threads = key->threads,
+                                         .conditions = key->conditions,
+                                         .time_ns_min = time_ms * 1000 * 1000,
+                                         .sample_count = time_ms < 20 ? (int)time_ms / 2 : 10,
+                                         .race_ratio = 1.3};
     wpk_err err = wpk_accuracy_parse(key->accuracy, &search->accuracy, NULL);
     WPK_ASSERT(err == WPK_OK); /* a submission prints it */
     search->timer.owner = search;
