@@ -87,6 +87,7 @@ TEST_ENV = {
     "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:suppressions="
                     + os.path.join(ROOT, "tests/tsan.supp"),
     "MALLOC_PERTURB_": "85",
+    "OPENBLAS_NUM_THREADS": "1",  # of NumPy, whose threads spin
 }
 
 CASES = re.compile(r"^\[  (PASSED|FAILED|SKIPPED) +\] (\d+) test\(s\)", re.MULTILINE)
