@@ -2,6 +2,7 @@
 #include "client/session.h"
 
 #include "common/fs.h"
+#include "tests/share.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +37,7 @@ static int begin(void **state)
 {
     static struct scene s;
     s = (struct scene){0};
-    snprintf(s.home, sizeof(s.home), "/tmp/wpk_access_XXXXXX");
+    snprintf(s.home, sizeof(s.home), "%s/wpk_access_XXXXXX", wpk_test_folder());
     assert_non_null(mkdtemp(s.home));
     snprintf(s.token_a, sizeof(s.token_a), "%s/a", s.home);
     snprintf(s.token_b, sizeof(s.token_b), "%s/b", s.home);

@@ -3,6 +3,7 @@
 #include "common/net.h"
 
 #include "common/clock.h"
+#include "tests/share.h"
 
 #include <malloc.h>
 #include <poll.h>
@@ -56,7 +57,7 @@ static int set_up(void **state)
     char url[128];
     struct fixture *f = calloc(1, sizeof *f);
     assert_non_null(f);
-    snprintf(f->directory, sizeof f->directory, "/tmp/wpk-reply-XXXXXX");
+    snprintf(f->directory, sizeof f->directory, "%s/wpk-reply-XXXXXX", wpk_test_folder());
     assert_non_null(mkdtemp(f->directory));
     f->place.sun_family = AF_UNIX;
     snprintf(f->place.sun_path, sizeof f->place.sun_path, "%s/socket", f->directory);

@@ -3,6 +3,7 @@
 
 #include "common/fs.h"
 #include "coordinator/api/api.h"
+#include "tests/share.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,7 +138,8 @@ int wpk_fixture_set_up(void **state)
     fixture->say = say;
     fixture->threads = *state != NULL ? *(const int *)*state : 0;
     fixture->time = fixture->threads > 0 ? wpk_clock_system() : &fixture->clock.clock;
-    snprintf(fixture->directory, sizeof fixture->directory, "/tmp/wpk-executor-XXXXXX");
+    snprintf(fixture->directory, sizeof fixture->directory, "%s/wpk-executor-XXXXXX",
+             wpk_test_folder());
     WPK_ASSERT(mkdtemp(fixture->directory) != NULL);
     wpk_clock_fake_init(&fixture->clock, 1000 * WPK_NS_PER_S, UINT64_C(1800000000) * WPK_NS_PER_S);
     WPK_ASSERT(wpk_store_open(fixture->directory, fixture->time, &fixture->store, NULL) == WPK_OK);

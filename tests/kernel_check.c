@@ -10,6 +10,7 @@
 #include "schema/convert.h"
 #include "target/c/print.h"
 #include "tests/reference_check.h"
+#include "tests/share.h"
 
 #include <dlfcn.h>
 #include <float.h>
@@ -597,7 +598,7 @@ void wpk_check_kernels(struct wpk_kernels *batch, struct wpk_rng *rng)
     if (batch->count == 0) {
         return;
     }
-    snprintf(batch->directory, sizeof(batch->directory), "/tmp/wpk-c-XXXXXX");
+    snprintf(batch->directory, sizeof(batch->directory), "%s/wpk-c-XXXXXX", wpk_test_folder());
     assert_non_null(mkdtemp(batch->directory));
     write_kernels(batch);
     run_compiler(batch);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/net_pair.h"
+#include "tests/share.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -74,7 +75,7 @@ void wpk_net_pair_serve(struct wpk_net_pair *pair)
 int wpk_net_pair_set_up(void **state)
 {
     struct wpk_net_pair *pair = calloc(1, sizeof *pair);
-    snprintf(pair->directory, sizeof pair->directory, "/tmp/wpk-net-XXXXXX");
+    snprintf(pair->directory, sizeof pair->directory, "%s/wpk-net-XXXXXX", wpk_test_folder());
     WPK_ASSERT(mkdtemp(pair->directory) != NULL);
     snprintf(pair->url, sizeof pair->url, "ipc://%s/socket", pair->directory);
     pair->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

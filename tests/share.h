@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many of its draws a test takes where a sanitizer makes arithmetic ten times as slow. */
+/* Shared by tests: how many of its draws a test takes where a sanitizer makes arithmetic ten times
+ * as slow, and where its files go. */
 #ifndef WPK_TESTS_SHARE_H
 #define WPK_TESTS_SHARE_H
 
@@ -14,6 +15,13 @@ static inline int wpk_test_share(int count)
 #else
     return count;
 #endif
+}
+
+/* The folder for temporary files: run.py names one in memory. */
+static inline const char *wpk_test_folder(void)
+{
+    const char *folder = getenv("TMPDIR");
+    return folder != NULL ? folder : "/tmp";
 }
 
 #endif

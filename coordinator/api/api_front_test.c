@@ -4,6 +4,7 @@
 
 #include "common/fs.h"
 #include "coordinator/store/store.h"
+#include "tests/share.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -39,7 +40,7 @@ int __wrap_pthread_cond_wait(pthread_cond_t *given, pthread_mutex_t *lock)
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    snprintf(f->directory, sizeof f->directory, "/tmp/wpk-front-XXXXXX");
+    snprintf(f->directory, sizeof f->directory, "%s/wpk-front-XXXXXX", wpk_test_folder());
     assert_non_null(mkdtemp(f->directory));
     assert_int_equal(wpk_store_open(f->directory, wpk_clock_system(), &f->store, NULL), WPK_OK);
     struct wpk_api_front_options options = {.data_dir = f->directory, .clock = wpk_clock_system()};

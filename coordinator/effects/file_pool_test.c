@@ -5,6 +5,7 @@
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "schema/message.h"
+#include "tests/share.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -70,7 +71,7 @@ static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
     assert_non_null(f);
-    snprintf(f->directory, sizeof f->directory, "/tmp/wpk-files-XXXXXX");
+    snprintf(f->directory, sizeof f->directory, "%s/wpk-files-XXXXXX", wpk_test_folder());
     assert_non_null(mkdtemp(f->directory));
     *state = f;
     return 0;

@@ -7,6 +7,7 @@
 #include "common/log.h"
 #include "coordinator/store/history.h"
 #include "tests/clock_fake.h"
+#include "tests/share.h"
 #include "tests/sim/faulty_vfs.h"
 
 #include <fcntl.h>
@@ -128,7 +129,7 @@ static void open_writer(struct fixture *f, bool threaded)
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    snprintf(f->directory, sizeof f->directory, "/tmp/wpk-writer-XXXXXX");
+    snprintf(f->directory, sizeof f->directory, "%s/wpk-writer-XXXXXX", wpk_test_folder());
     assert_non_null(mkdtemp(f->directory));
     wpk_clock_fake_init(&f->clock, 1000 * WPK_NS_PER_S, UINT64_C(1800000000) * WPK_NS_PER_S);
     wpk_faulty_vfs_set(&(struct wpk_faults){0});

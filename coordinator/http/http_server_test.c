@@ -5,6 +5,7 @@
 
 #include "common/metrics.h"
 #include "tests/raw_http.h"
+#include "tests/share.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +26,7 @@ static char directory[64];
 static int set_up(void **state)
 {
     (void)state;
-    snprintf(directory, sizeof directory, "/tmp/wpk-http-XXXXXX");
+    snprintf(directory, sizeof directory, "%s/wpk-http-XXXXXX", wpk_test_folder());
     assert_non_null(mkdtemp(directory));
     return 0;
 }

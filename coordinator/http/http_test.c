@@ -6,6 +6,7 @@
 #include "common/clock.h"
 #include "common/metrics.h"
 #include "tests/raw_http.h"
+#include "tests/share.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -104,7 +105,7 @@ static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
     f->clock.clock = (struct wpk_clock){.now_ns = moved_now, .wall_ns = wall};
-    snprintf(f->directory, sizeof f->directory, "/tmp/wpk-http-XXXXXX");
+    snprintf(f->directory, sizeof f->directory, "%s/wpk-http-XXXXXX", wpk_test_folder());
     assert_non_null(mkdtemp(f->directory));
     snprintf(f->address, sizeof f->address, "unix:%s/s", f->directory);
     f->fd = eventfd(0, EFD_CLOEXEC);

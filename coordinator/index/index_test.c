@@ -4,6 +4,7 @@
 
 #include "common/fs.h"
 #include "common/json.h"
+#include "tests/share.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -82,7 +83,7 @@ static void put_problem(struct fixture *f, int64_t id, const char *device)
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    snprintf(f->directory, sizeof f->directory, "/tmp/wpk-index-XXXXXX");
+    snprintf(f->directory, sizeof f->directory, "%s/wpk-index-XXXXXX", wpk_test_folder());
     assert_non_null(mkdtemp(f->directory));
     assert_int_equal(wpk_store_open(f->directory, wpk_clock_system(), &f->store, NULL), WPK_OK);
     f->index = wpk_index_new();

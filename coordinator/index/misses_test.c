@@ -2,6 +2,7 @@
 #include "common/fs.h"
 #include "common/json.h"
 #include "coordinator/index/misses.h"
+#include "tests/share.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,7 +84,7 @@ struct fixture {
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    snprintf(f->directory, sizeof f->directory, "/tmp/wpk-misses-XXXXXX");
+    snprintf(f->directory, sizeof f->directory, "%s/wpk-misses-XXXXXX", wpk_test_folder());
     assert_non_null(mkdtemp(f->directory));
     assert_int_equal(wpk_store_open(f->directory, wpk_clock_system(), &f->store, NULL), WPK_OK);
     f->index = wpk_index_new();

@@ -4,6 +4,7 @@
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "common/metrics.h"
+#include "tests/share.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +26,7 @@ struct fixture {
 static int set_up(void **state)
 {
     static struct fixture f;
-    snprintf(f.directory, sizeof f.directory, "/tmp/wpk-artifact-XXXXXX");
+    snprintf(f.directory, sizeof f.directory, "%s/wpk-artifact-XXXXXX", wpk_test_folder());
     assert_non_null(mkdtemp(f.directory));
     wpk_crypto_sha256_hex(content, sizeof content, f.sha256);
     snprintf(f.path, sizeof f.path, "%s/artifacts/%.2s/%s.so", f.directory, f.sha256, f.sha256);

@@ -5,6 +5,7 @@
 #include "common/fs.h"
 #include "coordinator/store/history.h"
 #include "tests/clock_fake.h"
+#include "tests/share.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +39,7 @@ static void put_kernel(struct fixture *f, int64_t id, int64_t median_ns, int64_t
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    snprintf(f->directory, sizeof f->directory, "/tmp/wpk-admin-XXXXXX");
+    snprintf(f->directory, sizeof f->directory, "%s/wpk-admin-XXXXXX", wpk_test_folder());
     assert_non_null(mkdtemp(f->directory));
     wpk_clock_fake_init(&f->clock, 1000 * WPK_NS_PER_S, UINT64_C(1800000000) * WPK_NS_PER_S);
     assert_int_equal(wpk_store_open(f->directory, &f->clock.clock, &f->store, NULL), WPK_OK);

@@ -6,6 +6,7 @@
 #include "common/fs.h"
 #include "coordinator/store/artifact.h"
 #include "tests/clock_fake.h"
+#include "tests/share.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +35,7 @@ static const char *name_of(int number)
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    snprintf(f->directory, sizeof f->directory, "/tmp/wpk-artifacts-XXXXXX");
+    snprintf(f->directory, sizeof f->directory, "%s/wpk-artifacts-XXXXXX", wpk_test_folder());
     assert_non_null(mkdtemp(f->directory));
     wpk_clock_fake_init(&f->clock, 1000 * WPK_NS_PER_S, UINT64_C(1800000000) * WPK_NS_PER_S);
     assert_int_equal(wpk_store_open(f->directory, &f->clock.clock, &f->store, NULL), WPK_OK);

@@ -3,6 +3,7 @@
 #include "common/fs.h"
 #include "coordinator/store/history.h"
 #include "tests/clock_fake.h"
+#include "tests/share.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,7 +63,7 @@ static void put_trial(struct fixture *f, int64_t problem, const char *candidate,
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    snprintf(f->directory, sizeof f->directory, "/tmp/wpk-relative-XXXXXX");
+    snprintf(f->directory, sizeof f->directory, "%s/wpk-relative-XXXXXX", wpk_test_folder());
     assert_non_null(mkdtemp(f->directory));
     wpk_clock_fake_init(&f->clock, 1000 * WPK_NS_PER_S, UINT64_C(1800000000) * WPK_NS_PER_S);
     assert_int_equal(wpk_store_open(f->directory, &f->clock.clock, &f->store, NULL), WPK_OK);

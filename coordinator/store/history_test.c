@@ -11,6 +11,7 @@
 #include "coordinator/state/search.h"
 #include "coordinator/store/history_admin.h"
 #include "coordinator/store/history_job.h"
+#include "tests/share.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,7 +84,7 @@ static void close_search(struct fixture *f)
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    snprintf(f->directory, sizeof f->directory, "/tmp/wpk-history-XXXXXX");
+    snprintf(f->directory, sizeof f->directory, "%s/wpk-history-XXXXXX", wpk_test_folder());
     assert_non_null(mkdtemp(f->directory));
     assert_int_equal(wpk_store_open(f->directory, wpk_clock_system(), &f->store, NULL), WPK_OK);
     wpk_store_begin(f->store);

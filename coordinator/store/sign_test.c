@@ -3,6 +3,7 @@
 
 #include "common/fs.h"
 #include "schema/kernel_manifest.h"
+#include "tests/share.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +22,7 @@ static char key_path[96];
 static int make_directory(void **state)
 {
     (void)state;
-    snprintf(directory, sizeof directory, "/tmp/wpk_sign_XXXXXX");
+    snprintf(directory, sizeof directory, "%s/wpk_sign_XXXXXX", wpk_test_folder());
     if (mkdtemp(directory) == NULL) {
         return -1;
     }

@@ -2,6 +2,7 @@
 #include "coordinator/store/store.h"
 
 #include "common/fs.h"
+#include "tests/share.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +35,8 @@ static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
     for (int i = 0; i < 2; i++) {
-        snprintf(f->directory[i], sizeof f->directory[i], "/tmp/wpk-changes-XXXXXX");
+        snprintf(f->directory[i], sizeof f->directory[i], "%s/wpk-changes-XXXXXX",
+                 wpk_test_folder());
         assert_non_null(mkdtemp(f->directory[i]));
         assert_int_equal(
             wpk_store_open_copy(f->directory[i], wpk_clock_system(), &f->store[i], NULL), WPK_OK);

@@ -3,6 +3,7 @@
 
 #include "common/buf.h"
 #include "common/fs.h"
+#include "tests/share.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +30,7 @@ static wpk_err open_store(struct fixture *f, struct wpk_diag *diag)
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    snprintf(f->directory, sizeof f->directory, "/tmp/wpk-store-XXXXXX");
+    snprintf(f->directory, sizeof f->directory, "%s/wpk-store-XXXXXX", wpk_test_folder());
     assert_non_null(mkdtemp(f->directory));
     snprintf(f->path, sizeof f->path, "%s/history.db", f->directory);
     assert_int_equal(open_store(f, NULL), WPK_OK);

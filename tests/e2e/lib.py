@@ -189,6 +189,8 @@ class Box:
         self.data = os.path.join(self.dir, "data")
         # Candidates are timed for a third of the time: no test looks at how precise a time is.
         self.env = {"PATH": os.environ["PATH"], "HOME": self.dir, "LANG": "C.UTF-8", "WPK_TIME_MS": "6"}
+        if "TMPDIR" in os.environ:
+            self.env.update(TMPDIR=os.environ["TMPDIR"], XDG_RUNTIME_DIR=os.environ["TMPDIR"])
         for name, value in os.environ.items():
             if name.endswith("SAN_OPTIONS"):
                 self.env[name] = value

@@ -7,6 +7,7 @@ import random
 import re
 import signal
 import sqlite3
+import tempfile
 import time
 
 from lib import (CONVOLUTION, Failure, check, check_tune_json, descendants, kill, main, need, small_job, stat_of,
@@ -134,8 +135,8 @@ def test_wpkd_dies_at_once(box):
 
 
 def generators_directories():
-    """Directories that a killed code generator would leave in /tmp."""
-    return {name for name in os.listdir("/tmp") if re.fullmatch("[A-Za-z0-9]{6}", name)}
+    """Directories that a killed code generator would leave in /tmp or $TMPDIR."""
+    return {name for folder in ("/tmp", tempfile.gettempdir()) for name in os.listdir(folder) if re.fullmatch("[A-Za-z0-9]{6}", name)}
 
 
 def test_killed_builds_leave_nothing(box):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workers that do half of the work, and workers in trouble, against a wpkd that does as it is told."""
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -95,11 +96,11 @@ def test_built_here_and_run_there(box):
 
 
 def start_without_builder(box, wpkd):
-    """A worker on a machine that has no wpk-builder: links to the other programs."""
+    """A worker on a machine that has no wpk-builder: copies of the other programs."""
     folder = box.path("bin")
     os.mkdir(folder)
     for name in ("wpk-worker", "wpk-runner"):
-        os.link(os.path.realpath(os.path.join(BIN, name)), os.path.join(folder, name))
+        shutil.copy(os.path.join(BIN, name), folder)
     program = os.path.join(folder, "wpk-worker")
     refused = subprocess.run([program, "--cpu", "--coordinator", wpkd.url, "--data", box.dir], env=box.env,
                              stderr=subprocess.PIPE, timeout=30, check=False)

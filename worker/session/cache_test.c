@@ -2,6 +2,7 @@
 #include "worker/session/workplace.h"
 
 #include "common/fs.h"
+#include "tests/share.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -19,7 +20,7 @@ static char directory[64];
 static int open_directory(void **state)
 {
     (void)state;
-    snprintf(directory, sizeof directory, "/tmp/wpk-cache-XXXXXX");
+    snprintf(directory, sizeof directory, "%s/wpk-cache-XXXXXX", wpk_test_folder());
     return mkdtemp(directory) != NULL ? 0 : -1;
 }
 
