@@ -47,7 +47,7 @@ class Server:
             self.tool("pg_basebackup", "-R", "-X", "stream", "-c", "fast", "-D", self.data, "-d",
                       "host=127.0.0.1 port=%d user=wpk application_name=%s" % (of.port, name))
         self.set("listen_addresses = '127.0.0.1'\nunix_socket_directories = ''\nport = %d\nfsync = %s\n"
-                 "synchronous_standby_names = '%s'\nmax_connections = 40\nshared_buffers = 32MB\n"
+                 "synchronous_standby_names = '%s'\nmax_connections = 40\ndynamic_shared_memory_type = mmap\nshared_buffers = 32MB\n"
                  % (self.port, "on" if sync else "off", synchronous))
 
     def tool(self, name, *args):
