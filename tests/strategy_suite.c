@@ -73,6 +73,7 @@ wpk_err __wrap_wpk_space_variant_error(const struct wpk_space *space, int varian
 
 struct run {
     struct wpk_candidate asked[4096];
+    const char *source[4096];
     int asked_count;
     double best;
 };
@@ -115,7 +116,11 @@ static void search(const struct wpk_strategy_class *kind, const struct wpk_space
                 trials = run->asked_count;
             }
         }
-        run->asked_count += filled;
+        for (int i = 0; i < filled; i++) {
+            run->source[run->asked_count] =
+                wpk_strategy_source(strategy, (uint64_t)run->asked_count);
+            run->asked_count++;
+        }
         if (filled == 0 && told < run->asked_count) {
             struct wpk_tell tell = tell_for(landscape, &run->asked[told]);
             run->best = tell.ok && tell.relative < run->best ? tell.relative : run->best;
@@ -330,6 +335,31 @@ static void each_beats_random(void **state)
     wpk_space_fini(&space);
 }
 
+static void each_candidate_has_its_source(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *first, *later;
+    } wanted[] = {{"random", "drawn", "drawn"},
+                  {"construct", "constructed", "drawn"},
+                  {"ga", "constructed", "proposed"},
+                  {"auto", "constructed", "neighbour"}};
+    struct wpk_space space;
+    make_space(&space);
+    struct run *run = calloc(1, sizeof *run);
+    for (size_t n = 0; n < sizeof wanted / sizeof wanted[0]; n++) {
+        bool found = false;
+        search(wpk_strategy_find(wanted[n].name), &space, 1, 1, 128, 4, 16, run);
+        assert_string_equal(run->source[0], wanted[n].first);
+        for (int i = 1; i < run->asked_count; i++) {
+            found = found || strcmp(run->source[i], wanted[n].later) == 0;
+        }
+        assert_true(found);
+    }
+    free(run);
+    wpk_space_fini(&space);
+}
+
 /* Schedules of the same shape come first, then a constructed one, then those of other shapes; each
  * once. Other strategies take none. */
 static void schedules_of_relatives(void **state)
@@ -368,6 +398,8 @@ static void schedules_of_relatives(void **state)
             int k = wanted[n].order[i];
             assert_true(
                 wpk_candidate_equal(&asked[i], k < 0 ? &constructed[next++] : &relatives[k]));
+            assert_string_equal(wpk_strategy_source(strategy, (uint64_t)i),
+                                k < 0 ? "constructed" : "history");
         }
         wpk_strategy_free(strategy);
     }
@@ -432,6 +464,7 @@ int main(void)
         cmocka_unit_test(asks_that_fail_leave_no_trace),
         cmocka_unit_test(exhaustion_does_not_depend_on_batches),
         cmocka_unit_test(a_small_space_is_searched_whole),
+        cmocka_unit_test(each_candidate_has_its_source),
         cmocka_unit_test(schedules_of_relatives),
         cmocka_unit_test(history_counts_as_seen),
         cmocka_unit_test(each_beats_random),
