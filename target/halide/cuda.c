@@ -3,7 +3,9 @@
 #include "target/gpu/print.h"
 #include "target/halide/halide.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Halide gives each thread registers of its own, and does not notice that another thread reads
  * them: the printer of CUDA C does. */
@@ -41,6 +43,16 @@ wpk_err wpk_halide_cuda_compile(const struct wpk_schedule *schedule, const char 
     return err;
 }
 
+/* The architecture of plain kernels, for which ptxas of CUDA 13 makes no code any more. */
+static bool is_least(const char *architecture)
+{
+    struct wpk_device least = {.kind = "cuda"};
+    char name[16];
+    wpk_device_make_plain(&least);
+    snprintf(name, sizeof(name), "sm_%d", least.cuda.capability);
+    return strcmp(name, architecture) == 0;
+}
+
 wpk_err wpk_halide_cuda_build(const struct wpk_schedule *schedule, const char *symbol,
                               const char *path, struct wpk_diag *diag)
 {
@@ -48,7 +60,9 @@ wpk_err wpk_halide_cuda_build(const struct wpk_schedule *schedule, const char *s
     struct wpk_buf cubin = {0}, ptx = {0};
     wpk_err err = wpk_halide_cuda_compile(schedule, symbol, &plan, &ptx, diag);
     if (err == WPK_OK && wpk_cuda_ptxas_find() != NULL) {
-        err = wpk_cuda_ptxas(&ptx, plan.architecture, path, &cubin, diag);
+        bool least = is_least(plan.architecture); /* its PTX does */
+        err = wpk_cuda_ptxas(&ptx, plan.architecture, path, &cubin, least ? NULL : diag);
+        err = least && err == WPK_EUNSUPPORTED ? WPK_OK : err;
     }
     err = err == WPK_OK ? wpk_cuda_image_write(&plan, &cubin, &ptx, path, diag) : err;
     wpk_buf_fini(&cubin);
