@@ -25,11 +25,13 @@ SOFTMAX = {"name": "soft", "op": "S[i,j] = exp(X[i,j]-M[i])/D[i] where M[i]=max(
 
 
 def need_compiler(box):
+    """The name of this machine's compiler, "nvrtc-12.9"."""
     need(*PROGRAMS)
     code, said, _ = box.run("wpk-worker", *EMULATED, "--check")
     if code != 0:
         raise Skip(said.split("\n")[0])
     check(CLASS in said and "not timed" in said, "--check names the device", said)
+    return re.search(r"(?m)^compiler +(\S+)$", said).group(1)
 
 
 def job_of(ops, candidates=6):

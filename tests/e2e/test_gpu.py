@@ -261,7 +261,7 @@ def test_service(box):
     found = lookup(service, CLASS)
     check(found["match"] == "exact" and found["timed"] is False, "the emulated GPU has it", found)
     check("ready" in box.ctl(*look).split("\n")[0] and "wait" not in box.ctl(*look), "and check finds the worker")
-    environment = found["environment"].replace("driver=12", "driver=13")
+    environment = found["environment"].replace("driver=13", "driver=14")
     check(environment != found["environment"], "the driver is part of the environment", found)
     newer = lookup(service, CLASS, environment=environment)
     check(newer["match"] != "exact", "with another driver nothing is exact", newer)
@@ -269,22 +269,22 @@ def test_service(box):
         check(lookup(service, other)["match"] == "none", "and no other device", other, lookup(service, other))
     workers = {w["name"]: w for w in service.ask("GET", "/v1/workers")[1]["workers"]}
     check(workers["g"]["device"] == CLASS, "the worker's device is shown", workers["g"])
-    check(workers["g"]["driver"] == "12.9" and "driver" not in workers["c"], "and its driver", workers)
+    check(workers["g"]["driver"] == "13.0" and "driver" not in workers["c"], "and its driver", workers)
     said = box.ctl("workers", "--server", service.url, "-o", "wide")
-    check("%s, 8192 MiB, driver 12.9" % CLASS in said, "wpkctl shows both, and its memory", said)
+    check("%s, 8192 MiB, driver 13.0" % CLASS in said, "wpkctl shows both, and its memory", said)
     service.stop()
 
 
 def test_builders_and_runners(box):
     """One machine compiles and has no GPU, the other has one and no compiler."""
-    need_compiler(box)
+    compiler = need_compiler(box)
     service = Service(box)
     service.add_worker("--name", "b", "--build-only", device=("--arch", "sm_90"))
     other = service.add_worker("--name", "o", "--run-only", "--compiler", "nvrtc-1.2", device=EMULATED)
     wait_for("it joins", lambda: ";nvrtc=1.2;driver=" in service.wpkd.text(service.wpkd.err), 5)
     other.popen.terminate()
     other.wait(30)
-    service.add_worker("--name", "r", "--run-only", device=EMULATED)
+    service.add_worker("--name", "r", "--run-only", "--compiler", compiler, device=EMULATED)
     job = service.ask("POST", "/v1/jobs", job_of([PRODUCT], 4))[1]["id"]
     wait_for("it is done", lambda: state_of(service, job)["state"] in ("done", "failed"), 120)
     check(state_of(service, job)["state"] == "done", "both together do it", state_of(service, job))

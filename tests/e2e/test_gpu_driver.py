@@ -225,7 +225,9 @@ def test_a_worker_survives_failures(box):
     wait_for("it is done", lambda: state_of(service, job)["state"] in ("done", "failed"), 120)
     check(state_of(service, job)["state"] == "done", "the job is done", state_of(service, job))
     with sqlite3.connect(os.path.join(box.data, "history.db")) as history:
-        outcomes = [row[0] for row in history.execute("SELECT outcome FROM trial WHERE outcome != ''")]
+        # NVRTC of CUDA 13 builds no plain kernel where the first one's launch is what fails.
+        outcomes = [row[0] for row in history.execute("SELECT outcome FROM trial WHERE outcome != '' AND NOT (provider ="
+                                                      " 'plain' AND log LIKE '%knows no architecture%')")]
     failed = sorted(outcome for outcome in outcomes if outcome != "ok")
     check(failed == ["run_crash", "run_crash", "run_timeout"], "three have failed", outcomes, worker.text(worker.err))
     check(worker.popen.poll() is None, "the worker is the same")

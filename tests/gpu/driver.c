@@ -24,7 +24,7 @@
 #define SM_COUNT 132
 #define MEMORY_BYTES ((uint64_t)8 << 30)
 #define L2_BYTES (50 << 20)
-#define VERSION 12090
+#define VERSION 13000
 #define SHARED_MAX ((uint32_t)48 << 10) /* bytes of a block */
 #define MS_PER_S 1e3
 #define FAULT_TEXT_MAX 256

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PTX_VERSION 88 /* 8.8: of CUDA 12.9 */
+#define PTX_VERSION 90 /* 9.0: of CUDA 13.0 */
 
 /* The numbers that the text's first lines have behind ".version " and ".target sm_"; 0: none. */
 static void read_head(const char *text, int *version, int *target)
