@@ -47,8 +47,8 @@ class Server:
             self.tool("pg_basebackup", "-R", "-X", "stream", "-c", "fast", "-D", self.data, "-d",
                       "host=127.0.0.1 port=%d user=wpk application_name=%s" % (of.port, name))
         self.set("listen_addresses = '127.0.0.1'\nunix_socket_directories = ''\nport = %d\nfsync = %s\n"
-                 "synchronous_standby_names = '%s'\nmax_connections = 40\ndynamic_shared_memory_type = mmap\nshared_buffers = 32MB\n"
-                 % (self.port, "on" if sync else "off", synchronous))
+                 "synchronous_standby_names = '%s'\nmax_connections = 40\ndynamic_shared_memory_type = %s\nshared_buffers = 32MB\n"
+                 % (self.port, "on" if sync else "off", synchronous, "posix" if sync else "mmap"))
 
     def tool(self, name, *args):
         done = subprocess.run(self.as_user + [os.path.join(self.programs, name)] + [str(a) for a in args],
