@@ -57,6 +57,7 @@ test-all: all ## every test with gcc, clang, ASan and TSan, and the simulator's 
 
 packages: ## Debian packages of the committed tree, into build/packages/
 	@$(SETUP) packages
+	@mkdir -p build
 	@deploy/packages.sh build/packages >build/packages.log 2>&1 || { tail -n 20 build/packages.log >&2; exit 1; }
 	@ls -sh build/packages
 
