@@ -73,7 +73,6 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "--db") == 0) {
         return wpk_db_main(argc - 2, argv + 2);
     }
-    wpk_search_set_time(getenv("WPK_TIME_MS"));
     struct wpk_config config;
     struct source source = {
         .argc = argc,
@@ -81,6 +80,9 @@ int main(int argc, char **argv)
         .environment = {.xdg_data_home = getenv("XDG_DATA_HOME"), .home = getenv("HOME")}};
     int code = ENDED;
     wpk_err err = parse(&source, &config, &diag);
+    if (err == WPK_OK && !wpk_search_set_time(getenv("WPK_TIME_MS"))) {
+        err = wpk_fail(&diag, WPK_ERANGE, "WPK_TIME_MS is a number from 2 to 1000");
+    }
     if (err != WPK_OK) {
         char text[1024];
         wpk_diag_format(&diag, text, sizeof text);

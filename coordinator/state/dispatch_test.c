@@ -421,10 +421,13 @@ static void the_time_of_a_measurement(void **state)
         const char *set;
         uint64_t ms;
         int samples;
-    } rows[] = {{NULL, 20, 10}, {"6", 6, 3},    {"1", 6, 3},        {"fast", 6, 3},
-                {"2", 2, 1},    {"1001", 2, 1}, {"1000", 1000, 10}, {"20", 20, 10}};
+        bool valid;
+    } rows[] = {{NULL, 20, 10, true},  {"6", 6, 3, true},   {"1", 6, 3, false},
+                {"fast", 6, 3, false}, {"7x", 6, 3, false}, {"2", 2, 1, true},
+                {"1001", 2, 1, false}, {"", 2, 1, false},   {"1000", 1000, 10, true},
+                {NULL, 20, 10, true}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        wpk_search_set_time(rows[i].set);
+        assert_int_equal(wpk_search_set_time(rows[i].set), rows[i].valid);
         struct wpk_fixture *s = wpk_fixture_new();
         wpk_fixture_submit_one(s, 1, 2);
         int worker = wpk_fixture_join(s, "w", WPK_WORKER_RUNS | WPK_WORKER_BUILDS);

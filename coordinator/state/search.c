@@ -18,10 +18,13 @@
 
 static unsigned long time_ms = 20; /* ten samples; of less time, one for each 2 ms */
 
-void wpk_search_set_time(const char *ms)
+bool wpk_search_set_time(const char *ms)
 {
-    unsigned long wanted = ms != NULL ? strtoul(ms, NULL, 10) : 0;
-    time_ms = wanted >= 2 && wanted <= 1000 ? wanted : time_ms;
+    char *end;
+    unsigned long wanted = strtoul(ms != NULL ? ms : "20", &end, 10);
+    bool valid = *end == '\0' && wanted >= 2 && wanted <= 1000;
+    time_ms = valid ? wanted : time_ms;
+    return valid;
 }
 
 /* ---- life */

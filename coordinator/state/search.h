@@ -8,8 +8,8 @@
 
 #include "coordinator/state/model.h"
 
-/* Set the least time that candidates of new searches are measured for: 2 to 1000; else it stays. */
-void wpk_search_set_time(const char *ms);
+/* Set the least time of a measurement in new searches: 2 to 1000; NULL: 20. False: it is none. */
+WPK_MUST_CHECK bool wpk_search_set_time(const char *ms);
 struct wpk_search *wpk_search_new(struct wpk_coordinator *c, const struct wpk_search_key *key,
                                   const char *key_hash);
 void wpk_search_free(struct wpk_coordinator *c, struct wpk_search *search);
