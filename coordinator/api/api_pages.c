@@ -220,6 +220,7 @@ static void take_rival(void *user, const struct wpk_curve_point *point)
     if (point->best_ns > 0 && curve->rival_count < WPK_CURVE_BUCKETS_MAX &&
         (!follows || point->best_ns < next[-1].best_ns)) {
         *next = *point;
+        next->candidate = next->source = ""; /* nobody reads those of rivals */
         next->strategy = copy_text(&curve->arena, point->strategy, strlen(point->strategy));
         curve->rival_count++;
     }
@@ -419,7 +420,7 @@ static bool ask_match(struct wpk_call *call, const struct wpk_api_kernel *kernel
                       size_t size)
 {
     struct wpk_api_answer answer;
-    struct wpk_json_reader *r;
+    struct wpk_json_reader *r = NULL;
     char threads[12], level[32] = "", id[24] = "";
     snprintf(threads, sizeof threads, "%d", kernel->threads);
     const struct wpk_http_parameter query[] = {{"page_size", "1"},
