@@ -82,11 +82,10 @@ static void put_choice(struct wpk_buf *out, const struct wpk_page_job_view *view
 
 static void put_choices(struct wpk_buf *out, const struct wpk_page_job_view *view)
 {
-    static const char *const kinds[] = {"algorithm", "source", "strategy"};
     wpk_markup_raw(out, "<p>Marks are the best of each stretch of trials, by");
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        put_choice(out, view, kinds[i], view->by_seconds, kinds[i]);
-    }
+    put_choice(out, view, "algorithm", view->by_seconds, "algorithm");
+    put_choice(out, view, "source", view->by_seconds, "source");
+    put_choice(out, view, "strategy", view->by_seconds, "strategy");
     wpk_markup_raw(out, ", over");
     put_choice(out, view, view->by, false, "trials");
     put_choice(out, view, view->by, true, "seconds");
