@@ -121,7 +121,7 @@ class Lender:
 
         self.managed = _dlpack._Versioned((1, 0), None, address, int(read_only), self.tensor) if versioned else \
             Unversioned(self.tensor, None, address)
-        self.kept = extents, steps
+        self.kept, self.name = (extents, steps), b"dltensor" + b"_versioned" * versioned
 
     def delete(self, _):
         self.deleted += 1
@@ -134,7 +134,8 @@ class Lender:
             raise TypeError("an old library knows no %s" % options)
         new = ctypes.pythonapi.PyCapsule_New
         new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-        self.capsules.append(new(ctypes.addressof(self.managed), b"dltensor" + b"_versioned" * self.versioned, None))
+        # A capsule has the address of its name, no copy.
+        self.capsules.append(new(ctypes.addressof(self.managed), self.name, None))
         return self.capsules[-1]
 
 
