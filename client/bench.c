@@ -327,8 +327,7 @@ static double difference_max(const char *onnx_path)
     if (onnx_path != NULL && wpk_onnx_read(onnx_path, &graph, NULL) == WPK_OK) {
         for (int n = 0; n < graph.node_count; n++) {
             const char *op = graph.nodes[n].op;
-            quantizes =
-                quantizes || strstr(op, "Quantize") != NULL || strncmp(op, "QLinear", 7) == 0;
+            quantizes = quantizes || strstr(op, "Quantize") != NULL || wpk_begins(op, "QLinear");
         }
     }
     wpk_graph_fini(&graph);

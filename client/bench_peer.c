@@ -71,9 +71,9 @@ static wpk_err read_ready(struct wpk_bench_peer *peer, struct wpk_diag *diag)
     if (read_line(peer->socket, line, sizeof(line)) != WPK_OK) {
         return wpk_fail(diag, WPK_ECLOSED, "%s ended before it had run the model", peer->name);
     }
-    if (strncmp(line, "ready ", 6) != 0) {
+    if (!wpk_begins(line, "ready ")) {
         return wpk_fail(diag, WPK_EINVAL, "%s: %s", peer->name,
-                        strncmp(line, "failed ", 7) == 0 ? line + 7 : line);
+                        wpk_begins(line, "failed ") ? line + 7 : line);
     }
     snprintf(peer->version, sizeof(peer->version), "%.60s", line + 6);
     return WPK_OK;

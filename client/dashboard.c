@@ -160,7 +160,7 @@ static void serve(struct dashboard *d, int fd, const char *head)
                "charset=utf-8\r\nContent-Security-Policy: " WPK_PAGE_REPORT_POLICY
                "\r\nX-Content-Type-Options: nosniff\r\n",
                &d->plan);
-    } else if (strncmp(target, "/ui/", 4) != 0) {
+    } else if (!wpk_begins(target, "/ui/")) {
         answer(fd, 303, "Location: /ui/\r\n", NULL);
     } else {
         pass_on(d, fd, head, target);

@@ -380,7 +380,7 @@ static wpk_err get_kernel(struct wpk_session *session, const struct get *get, st
     } else if (err == WPK_OK) {
         const char *path = written.path;
         if (get->tvm_ffi &&
-            (wpk_output_path_is_stream(path) || strncmp(kernel->device, "cpu/", 4) != 0)) {
+            (wpk_output_path_is_stream(path) || !wpk_begins(kernel->device, "cpu/"))) {
             err = wpk_fail(diag, WPK_EUNSUPPORTED,
                            "--tvm-ffi writes files, of a kernel of CPUs; '%s' is of %s", get->what,
                            kernel->device);

@@ -27,12 +27,7 @@ struct wpk_http {
     bool is_own;                   /* wpkd is on this machine */
 };
 
-static bool starts_with(const char *text, const char *prefix)
-{
-    return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
-/* NULL for "" too; false when out of memory. */
+/* NULL for "" too. */
 static char *copy_text(const char *from)
 {
     return from != NULL && from[0] != '\0' ? WPK_DEMAND(strdup(from)) : NULL;
@@ -41,9 +36,9 @@ static char *copy_text(const char *from)
 static wpk_err check(const struct wpk_http_client_options *options, const char *url,
                      struct wpk_diag *diag)
 {
-    bool local = starts_with(url, "unix:");
-    bool plain = starts_with(url, "http://");
-    if (!local && !plain && !starts_with(url, "https://")) {
+    bool local = wpk_begins(url, "unix:");
+    bool plain = wpk_begins(url, "http://");
+    if (!local && !plain && !wpk_begins(url, "https://")) {
         wpk_diag_set(diag, "'%s' is not unix:PATH, http://HOST:PORT or https://HOST:PORT", url);
     } else if (strlen(options->url) >= WPK_HTTP_URL_MAX ||
                (local && url[strlen("unix:")] == '\0')) {
@@ -63,7 +58,7 @@ static void turn(struct wpk_http *http)
 {
     char url[WPK_HTTP_URL_MAX];
     http->next = *http->next != '\0' ? http->next : http->urls;
-    bool local = wpk_address_take(&http->next, url, sizeof url) && starts_with(url, "unix:");
+    bool local = wpk_address_take(&http->next, url, sizeof url) && wpk_begins(url, "unix:");
     http->is_own = local || wpk_address_url_is_loopback(url);
     snprintf(http->base, sizeof(http->base), "%s", local ? "http://localhost" : url);
     snprintf(http->socket, sizeof(http->socket), "%s", local ? url + strlen("unix:") : "");

@@ -73,7 +73,7 @@ static bool read_endpoint(const struct wpk_private *self, struct endpoint *out)
     bool found = wpk_fs_read(self->endpoint_path, PATH_SIZE - 1, &text, NULL) == WPK_OK;
     const char *newline = found ? strchr(wpk_buf_text(&text), '\n') : NULL;
     found = newline != NULL && (size_t)(newline - text.data) < sizeof(endpoint.url) &&
-            strncmp(text.data, unix_prefix, strlen(unix_prefix)) == 0;
+            wpk_begins(text.data, unix_prefix);
     if (found) {
         memcpy(endpoint.url, text.data, (size_t)(newline - text.data));
         pid = strtol(newline + 1, NULL, 10);
@@ -110,7 +110,7 @@ static void remove_socket_dir_of(const char *url)
     }
     *slash = '\0';
     tail = strrchr(dir, '/');
-    if (tail != NULL && strncmp(tail, "/wpk-", strlen("/wpk-")) == 0) {
+    if (tail != NULL && wpk_begins(tail, "/wpk-")) {
         (void)!wpk_fs_remove_tree(dir, NULL); /* what is left in /tmp harms nobody */
     }
 }
@@ -381,7 +381,7 @@ static wpk_err fill_view(struct wpk_private *self, struct wpk_diag *diag)
         snprintf(from, sizeof(from), "%s/%s", self->options.data_dir, entry->d_name);
         snprintf(to, sizeof(to), "%s/%s", self->view, entry->d_name);
         bool ours = entry->d_name[0] == '.' || strcmp(entry->d_name, "log") == 0 ||
-                    strncmp(entry->d_name, "private.", 8) == 0 ||
+                    wpk_begins(entry->d_name, "private.") ||
                     strcmp(entry->d_name, "history.db-shm") == 0;
         if (ours || stat(from, &status) != 0) {
             continue;

@@ -220,7 +220,7 @@ const char *wpk_args_value(const char *name, int argc, char **argv)
     const char *value = NULL;
 
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        bool is_named = strncmp(argv[i], "--", 2) == 0 && strncmp(argv[i] + 2, name, size) == 0;
+        bool is_named = wpk_begins(argv[i], "--") && strncmp(argv[i] + 2, name, size) == 0;
         if (is_named && argv[i][2 + size] == '=') {
             value = argv[i] + 2 + size + 1;
         } else if (is_named && argv[i][2 + size] == '\0' && i + 1 < argc) {

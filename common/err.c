@@ -117,6 +117,11 @@ void *wpk_demand(void *memory, const char *expression, const char *file, int lin
     return memory;
 }
 
+bool wpk_begins(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
 int wpk_find(const void *items, size_t count, size_t size, size_t offset, bool is_text,
              const char *name)
 {

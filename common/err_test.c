@@ -112,6 +112,16 @@ static void test_assert_aborts_and_names_the_place(void **state)
     assert_non_null(strstr(said, "child != 0"));
 }
 
+static void a_text_begins_with_all_of_a_prefix(void **state)
+{
+    (void)state;
+    assert_true(wpk_begins("cpu/zen4", "cpu/"));
+    assert_true(wpk_begins("cpu/", "cpu/"));
+    assert_true(wpk_begins("", ""));
+    assert_false(wpk_begins("cpu", "cpu/"));
+    assert_false(wpk_begins("gpu/", "cpu/"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,6 +131,7 @@ int main(void)
         cmocka_unit_test(test_detail_is_one_bounded_line),
         cmocka_unit_test(test_format_leaves_out_what_is_absent),
         cmocka_unit_test(test_assert_aborts_and_names_the_place),
+        cmocka_unit_test(a_text_begins_with_all_of_a_prefix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,12 +46,12 @@ wpk_err wpk_net_translate(int code, const char *url, struct wpk_diag *diag)
 
 bool wpk_net_is_local(const char *url)
 {
-    return strncmp(url, "ipc://", 6) == 0;
+    return wpk_begins(url, "ipc://");
 }
 
 bool wpk_net_is_tls(const char *url)
 {
-    return strncmp(url, "tls+", 4) == 0;
+    return wpk_begins(url, "tls+");
 }
 
 /* The host that an address names, without its port and brackets. */

@@ -35,9 +35,9 @@ static bool is_own_name(const char *name)
 {
     size_t size = strlen(name);
 
-    return strncmp(name, "history.db", strlen("history.db")) == 0 ||
-           strcmp(name, "signing.key") == 0 || strcmp(name, "artifacts") == 0 ||
-           strcmp(name, "log") == 0 || (size > 5 && strcmp(name + size - 5, ".lock") == 0);
+    return wpk_begins(name, "history.db") || strcmp(name, "signing.key") == 0 ||
+           strcmp(name, "artifacts") == 0 || strcmp(name, "log") == 0 ||
+           (size > 5 && strcmp(name + size - 5, ".lock") == 0);
 }
 
 /* True if `folder`/`name` belongs to a history.   shape  folder: absolute, without links; cut */

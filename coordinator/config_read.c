@@ -260,11 +260,6 @@ wpk_err wpk_config_read(const char *path, struct wpk_config *config, struct wpk_
  * network in clear can be read by others. So a listener that can be reached from elsewhere must
  * have TLS, unless its configuration says "insecure". */
 
-static bool starts_with(const char *text, const char *prefix)
-{
-    return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
 /* ADDRESS:PORT: a name may come to be another machine's, so a listener has none. */
 static bool parse_host_port(const char *text, bool *loopback)
 {
@@ -300,7 +295,7 @@ wpk_err wpk_config_check_http(const struct wpk_listen *listener, struct wpk_diag
 {
     bool loopback = false;
     bool tls = listener->certificate != NULL;
-    if (starts_with(listener->address, "unix:") && listener->address[5] != '\0') {
+    if (wpk_begins(listener->address, "unix:") && listener->address[5] != '\0') {
         return check_files(listener, false, diag);
     }
     if (!parse_host_port(listener->address, &loopback)) {
@@ -315,9 +310,9 @@ wpk_err wpk_config_check_workers(const struct wpk_listen *listener, struct wpk_d
 {
     const char *address = listener->address;
     bool loopback = true;
-    bool tls = starts_with(address, "tls+tcp://");
-    bool known = starts_with(address, "ipc://") && address[6] != '\0';
-    if (tls || starts_with(address, "tcp://")) {
+    bool tls = wpk_begins(address, "tls+tcp://");
+    bool known = wpk_begins(address, "ipc://") && address[6] != '\0';
+    if (tls || wpk_begins(address, "tcp://")) {
         known = parse_host_port(strstr(address, "://") + 3, &loopback);
     }
     if (!known) {

@@ -46,7 +46,7 @@ bool wpk_target_is_strict(const char *target)
 
 bool wpk_target_is_gpu(const char *target)
 {
-    return strncmp(target, CUDA, strlen(CUDA)) == 0;
+    return wpk_begins(target, CUDA);
 }
 
 wpk_err wpk_target_architecture(const char *target, char *out, size_t size)
@@ -110,7 +110,7 @@ static wpk_cpu_flags word_flags(const char *word)
             return words[i].flags;
         }
     }
-    return strncmp(word, "avx512", 6) == 0 ? WPK_CPU_SET_AVX512 : 0;
+    return wpk_begins(word, "avx512") ? WPK_CPU_SET_AVX512 : 0;
 }
 
 void wpk_target_read(const char *target, struct wpk_device *out)

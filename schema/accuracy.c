@@ -38,7 +38,7 @@ wpk_err wpk_accuracy_parse(const char *text, struct wpk_accuracy *out, struct wp
         }
     }
     const char *number = text + strlen(PREFIX);
-    if (strncmp(text, PREFIX, strlen(PREFIX)) != 0 || *number == '\0' ||
+    if (!wpk_begins(text, PREFIX) || *number == '\0' ||
         number[strspn(number, "0123456789.eE+-")] != '\0') {
         struct wpk_suggest suggest = {.word = text};
         for (size_t i = 0; i < CLASS_COUNT; i++) {

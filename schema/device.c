@@ -269,7 +269,7 @@ bool wpk_device_is_emulated(const struct wpk_device *device)
 bool wpk_device_class_is_emulated(const char *text)
 {
     static const char head[] = WPK_DEVICE_CUDA "/" WPK_DEVICE_EMULATED "/";
-    return strncmp(text, head, strlen(head)) == 0;
+    return wpk_begins(text, head);
 }
 
 /* The number of an architecture, up to `end`; 0: it is none. */
@@ -277,8 +277,7 @@ static int read_architecture(const char *text, const char *end)
 {
     static const char head[] = "sm_";
     char *rest = NULL;
-    bool begins = strncmp(text, head, strlen(head)) == 0 && text[strlen(head)] >= '1' &&
-                  text[strlen(head)] <= '9';
+    bool begins = wpk_begins(text, head) && text[strlen(head)] >= '1' && text[strlen(head)] <= '9';
     long number = begins ? strtol(text + strlen(head), &rest, 10) : 0;
     return rest == end && number >= CAPABILITY_MIN && number <= CAPABILITY_MAX ? (int)number : 0;
 }
@@ -313,7 +312,7 @@ static wpk_err cuda_of_class(const char *text, struct wpk_device *out)
     char again[2 * WPK_DEVICE_TEXT_MAX];
     const char *last = strrchr(text, '/'), *model = text + strlen(head);
     const char *architecture = last;
-    if (strncmp(text, head, strlen(head)) != 0 || last <= model) {
+    if (!wpk_begins(text, head) || last <= model) {
         return WPK_EPARSE;
     }
     while (architecture > model && architecture[-1] != '/') {

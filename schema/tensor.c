@@ -174,7 +174,7 @@ wpk_err wpk_layout_decode(const char *text, int rank, struct wpk_layout *out)
     if (!take_order(&text, &layout)) {
         return WPK_EPARSE;
     }
-    if (strncmp(text, " pad ", 5) == 0) {
+    if (wpk_begins(text, " pad ")) {
         text += 5;
         for (int a = 0; a < rank; a++) {
             if ((a > 0 && !take_byte(&text, ',')) ||

@@ -16,13 +16,13 @@ wpk_err wpk_candidate_read_head(const struct wpk_space *space, char **rest,
                         version == NULL ? "missing" : version, wpk_space_version(space));
     }
     algorithm[0] = '\0';
-    for (; word != NULL && strncmp(word, name, strlen(name)) == 0 && used < WPK_ALGORITHM_MAX;
+    for (; word != NULL && wpk_begins(word, name) && used < WPK_ALGORITHM_MAX;
          word = strtok_r(NULL, " ", rest)) {
         const char *value = word + strlen(name);
         used += (size_t)snprintf(algorithm + used, WPK_ALGORITHM_MAX - used, "%s%s",
                                  used > 0 ? " " : "", *value == '\0' ? "" : value + 1);
     }
-    if (used == 0 || word == NULL || strncmp(word, last, strlen(last)) != 0) {
+    if (used == 0 || word == NULL || !wpk_begins(word, last)) {
         return wpk_fail(diag, WPK_EPARSE, "expected algorithm=... layout=... behind the version");
     }
     *layout = word + strlen(last);

@@ -161,7 +161,7 @@ wpk_err wpk_pin_canonical(const struct wpk_program *asked, const struct wpk_cano
     const char *what = gene + size + 1;
     size_t known = strcspn(what, ".");
     wpk_buf_append(name, gene + size, 1 + known + (what[known] == '.'));
-    if (what[known] == '.' && strncmp(what, "pack.", 5) == 0) {
+    if (what[known] == '.' && wpk_begins(what, "pack.")) {
         put_tensor(&t, what + known + 1, strlen(what + known + 1), name);
     } else if (what[known] == '.') {
         put_axis(&t, what + known + 1, strlen(what + known + 1), name);

@@ -90,7 +90,7 @@ wpk_err wpk_snapshot_open(struct wpk_snapshot_reader *reader, const char *text, 
     }
     identify_space(space, id);
     const char *at = text + version_length + 1;
-    if (strncmp(at, id, strlen(id)) != 0) {
+    if (!wpk_begins(at, id)) {
         return wpk_fail(diag, WPK_EMISMATCH, "the snapshot is of another space");
     }
     *reader = (struct wpk_snapshot_reader){.at = at + strlen(id), .space = space};

@@ -161,9 +161,8 @@ static void keep_choice(struct wpk_variant *variant, int number, struct like *li
     }
     int size = snprintf(word, sizeof word, " %s=", gene->name);
     const char *said = strstr(like->text, word), *kept = gene->choice[0].text;
-    like->differs =
-        like->differs || (said != NULL && (strcspn(said + size, " ") != strlen(kept) ||
-                                           strncmp(said + size, kept, strlen(kept)) != 0));
+    like->differs = like->differs || (said != NULL && (strcspn(said + size, " ") != strlen(kept) ||
+                                                       !wpk_begins(said + size, kept)));
 }
 
 /* Keep what search/candidate_copy.c makes the copy of an operand from. Rows of it lie in the order
@@ -268,7 +267,7 @@ static bool has_word(const char *list, const char *word)
     size_t length = strlen(word);
     for (const char *at = strstr(list, word); at != NULL; at = strstr(at + 1, word)) {
         bool begins = at == list || (at >= list + 2 && at[-1] == ' ' && at[-2] == ',');
-        if (begins && (strncmp(at + length, ", ", 2) == 0 || at[length] == '\0')) {
+        if (begins && (wpk_begins(at + length, ", ") || at[length] == '\0')) {
             return true;
         }
     }

@@ -112,7 +112,7 @@ static wpk_err parse_boundary(struct wpk_text_reader *reader, struct wpk_schedul
 static wpk_err parse_program(struct wpk_text_reader *reader, struct wpk_schedule *out)
 {
     const char *end =
-        strncmp(reader->next, "end\n", 4) == 0 ? reader->next : strstr(reader->next, "\nend\n");
+        wpk_begins(reader->next, "end\n") ? reader->next : strstr(reader->next, "\nend\n");
     if (end == NULL) {
         return wpk_text_fail(reader, 0, "program without end");
     }

@@ -55,7 +55,7 @@ static wpk_err define(struct item *item, struct wpk_diag *diag)
     wpk_err err = wpk_job_op_program(&job, 0, &asked, diag);
     /* The field of an operator's error is named as in the lookup; its text has no place in the
      * request. */
-    if (err != WPK_OK && strncmp(diag->field, prefix, strlen(prefix)) == 0) {
+    if (err != WPK_OK && wpk_begins(diag->field, prefix)) {
         memmove(diag->field, diag->field + strlen(prefix), sizeof diag->field - strlen(prefix));
         diag->line = 0;
         diag->column = 0;
@@ -386,7 +386,7 @@ static void lookup_one(struct wpk_call *call, struct wpk_json_reader *r, struct 
 static void locate_item(struct wpk_diag *diag, int number)
 {
     char field[sizeof diag->field];
-    if (strncmp(diag->field, "lookups[", 8) != 0) {
+    if (!wpk_begins(diag->field, "lookups[")) {
         snprintf(field, sizeof field, "lookups[%d]%s%.90s", number,
                  diag->field[0] != '\0' ? "." : "", diag->field);
         memcpy(diag->field, field, sizeof field);

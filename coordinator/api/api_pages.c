@@ -30,7 +30,7 @@ enum wpk_http_entry wpk_api_entry(const char *method, const char *path)
         }
     }
     bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-    return reads && strncmp(path, "/ui/", 4) == 0 ? WPK_HTTP_ENTRY_COOKIE : WPK_HTTP_ENTRY_TOKEN;
+    return reads && wpk_begins(path, "/ui/") ? WPK_HTTP_ENTRY_COOKIE : WPK_HTTP_ENTRY_TOKEN;
 }
 
 static void finish(struct wpk_call *call, int status)

@@ -193,12 +193,12 @@ const char *wpk_http_query(const struct wpk_http_request *request, const char *n
 
 bool wpk_http_etag_matches(const char *if_none_match, const char *etag)
 {
-    const char *tag = strncmp(etag, "W/", 2) == 0 ? etag + 2 : etag;
+    const char *tag = wpk_begins(etag, "W/") ? etag + 2 : etag;
     size_t size = strlen(tag);
     const char *at = if_none_match;
     while (*at != '\0') {
         at += strspn(at, " \t,");
-        if (strncmp(at, "W/", 2) == 0) {
+        if (wpk_begins(at, "W/")) {
             at += 2;
         }
         if (*at == '*' || (strncmp(at, tag, size) == 0 && strchr(" \t,", at[size]) != NULL)) {

@@ -169,9 +169,8 @@ wpk_err wpk_http_listener_open(const char *address, unsigned mode, struct wpk_ht
                                struct wpk_diag *diag)
 {
     struct wpk_http_listener listener = {.fd = -1};
-    wpk_err err = strncmp(address, "unix:", 5) == 0
-                      ? listen_unix(&listener, address + 5, mode, diag)
-                      : listen_tcp(&listener, address, diag);
+    wpk_err err = wpk_begins(address, "unix:") ? listen_unix(&listener, address + 5, mode, diag)
+                                               : listen_tcp(&listener, address, diag);
     if (err != WPK_OK) {
         wpk_http_listener_close(&listener);
         return err;

@@ -26,7 +26,7 @@ static void list_pinned(const struct wpk_job_op_state *op, char out[WPK_KEY_TEXT
 {
     static const char gene[] = WPK_BACK_END_GENE "=";
     const char *at = op->pins != NULL ? op->pins : "";
-    while (*at != '\0' && strncmp(at, gene, strlen(gene)) != 0) {
+    while (*at != '\0' && !wpk_begins(at, gene)) {
         at += strcspn(at, ";");
         at += *at == ';';
     }

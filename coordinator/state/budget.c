@@ -141,10 +141,10 @@ bool wpk_until_holds(const struct wpk_search *search, const char *until)
         return false;
     }
     double ns = (double)leader_ns[0];
-    if (strncmp(until, "speedup=", 8) == 0) {
+    if (wpk_begins(until, "speedup=")) {
         return vendor_ns(search) >= wanted * ns;
     }
-    if (strncmp(until, "of_peak=", 8) == 0) {
+    if (wpk_begins(until, "of_peak=")) {
         double peak = search->device.peak_flops_per_s * search->key.threads *
                       wpk_operator_peak_times(search->op, search->device.cpu.flags);
         return peak > 0 && search->flops / (ns * 1e-9) >= wanted * peak;

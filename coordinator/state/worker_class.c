@@ -118,7 +118,7 @@ bool wpk_worker_class_builds_for(const struct wpk_worker_class *worker_class,
     const char *providers = strchr(start, '\n') + 1;
     const char *own = worker_class->hello.providers[0].name;
     return worker_class->hello.provider_count > 0 && strcspn(providers, ";") == strlen(own) &&
-           strncmp(providers, own, strlen(own)) == 0;
+           wpk_begins(providers, own);
 }
 
 static bool is_in(const struct wpk_worker_class *worker_class, const struct wpk_work_queue *queue)

@@ -42,7 +42,7 @@ static wpk_err read_seed(const char *path, uint8_t seed[WPK_SIGN_SEED_SIZE], str
         wpk_buf_truncate(&text, text.size - 1);
     }
     if (err == WPK_OK &&
-        (strncmp(wpk_buf_text(&text), KEY_PREFIX, strlen(KEY_PREFIX)) != 0 ||
+        (!wpk_begins(wpk_buf_text(&text), KEY_PREFIX) ||
          !wpk_crypto_unhex(wpk_buf_text(&text) + strlen(KEY_PREFIX), WPK_SIGN_SEED_SIZE, seed))) {
         err = WPK_ERANGE;
     }

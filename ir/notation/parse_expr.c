@@ -83,7 +83,7 @@ static bool looks_like_reduction(struct wpk_parser *p)
     while (isspace((unsigned char)text[at])) {
         at++;
     }
-    bool where = strncmp(text + at, "where", 5) == 0 && !wpk_parser_continues_name(text[at + 5]);
+    bool where = wpk_begins(text + at, "where") && !wpk_parser_continues_name(text[at + 5]);
     return !where && (wpk_parser_continues_name(text[at]) || text[at] == '(' || text[at] == '.');
 }
 

@@ -102,7 +102,7 @@ const char *wpk_parser_next(struct wpk_parser *p)
 bool wpk_parser_peek(struct wpk_parser *p, const char *token)
 {
     wpk_parser_skip_space(p);
-    return strncmp(p->text + p->at, token, strlen(token)) == 0;
+    return wpk_begins(p->text + p->at, token);
 }
 
 bool wpk_parser_accept(struct wpk_parser *p, const char *token)

@@ -98,7 +98,7 @@ wpk_err wpk_expand_fused_activation(struct wpk_expansion *e)
     int count = 0;
 
     for (int i = 0; i < e->node->attribute_count && count < ATTRIBUTES_MAX; i++) {
-        if (strncmp(e->node->attributes[i].name, "activation", strlen("activation")) != 0) {
+        if (!wpk_begins(e->node->attributes[i].name, "activation")) {
             kept[count++] = e->node->attributes[i];
         }
     }

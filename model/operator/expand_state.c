@@ -103,7 +103,7 @@ static bool describe_linear(const struct wpk_expansion *e, struct linear *l)
     const struct wpk_graph_value decay = wpk_expansion_input(e, DECAY);
     const struct wpk_graph_value beta = wpk_expansion_input(e, BETA);
     const char *rule = wpk_graph_text(e->node, "update_rule", "gated_delta");
-    bool is_gated = strncmp(rule, "gated", 5) == 0;
+    bool is_gated = wpk_begins(rule, "gated");
     bool is_delta = strstr(rule, "delta") != NULL;
 
     l->heads = wpk_graph_int(e->node, "kv_num_heads", 0);

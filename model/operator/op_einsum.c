@@ -49,7 +49,7 @@ static const char *read_term(const char *at, int rank, int hidden, struct term *
     hidden = hidden >= 0 ? hidden : rank - letters;
     for (; *at != '\0' && *at != ',' && *at != '-'; at++) {
         bool is_good = true;
-        if (strncmp(at, "...", 3) == 0 && !has_dots && hidden >= 0) {
+        if (wpk_begins(at, "...") && !has_dots && hidden >= 0) {
             for (int k = hidden - 1; is_good && k >= 0; k--) {
                 is_good = add_label(out, LETTERS + k);
             }
@@ -124,7 +124,7 @@ static wpk_err read_einsum(const struct wpk_graph *graph, const struct wpk_graph
                    ? WPK_OK
                    : wpk_fail(diag, WPK_EUNSUPPORTED, "its equation has too many axes");
     }
-    at = strncmp(at, "->", 2) == 0 ? read_term(at + 2, 0, out->hidden, &out->result) : NULL;
+    at = wpk_begins(at, "->") ? read_term(at + 2, 0, out->hidden, &out->result) : NULL;
     if (at == NULL || *at != '\0') {
         return wpk_fail(diag, WPK_EUNSUPPORTED, "its equation is not well formed");
     }

@@ -104,7 +104,7 @@ static bool is_nearest(const struct wpk_graph_node *node)
     }
     return strcmp(where, "asymmetric") == 0
                ? strcmp(nearest, "floor") == 0
-               : strcmp(where, "half_pixel") == 0 && strncmp(nearest, "round_prefer_", 13) == 0;
+               : strcmp(where, "half_pixel") == 0 && wpk_begins(nearest, "round_prefer_");
 }
 
 /* True if a Resize takes the nearest elements, and by constant scales or sizes widens each axis of

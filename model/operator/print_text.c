@@ -242,7 +242,7 @@ static size_t fill_place(struct filling *f, const char *text)
     size_t size = 0;
     int operand = read_operand(text, &size);
 
-    if (operand >= 0 && strncmp(text + size, "[..]", 4) == 0) {
+    if (operand >= 0 && wpk_begins(text + size, "[..]")) {
         wpk_printer_broadcast(f->printer, operand);
         return size + 4;
     }
@@ -251,16 +251,15 @@ static size_t fill_place(struct filling *f, const char *text)
         f->is_operand = true;
         return size;
     }
-    if (strncmp(text, "[..]", 4) == 0) {
+    if (wpk_begins(text, "[..]")) {
         wpk_buf_printf(out, "[%s]", wpk_axis_names(f->printer->out->rank));
         return 4;
     }
-    if (strncmp(text, "(@)", 3) == 0 && !reduces(f)) {
+    if (wpk_begins(text, "(@)") && !reduces(f)) {
         drop_reduction(out);
         return 3;
     }
-    if (strncmp(text, "[@]", 3) == 0 || strncmp(text, "(@)", 3) == 0 ||
-        strncmp(text, "[-]", 3) == 0) {
+    if (wpk_begins(text, "[@]") || wpk_begins(text, "(@)") || wpk_begins(text, "[-]")) {
         wpk_buf_append_byte(out, text[0]);
         if (text[1] == '-') {
             print_kept(f, f->is_operand);

@@ -78,7 +78,7 @@ wpk_err wpk_graph_window(const struct wpk_graph *graph, const struct wpk_graph_n
 {
     const struct wpk_graph_value *input = wpk_graph_input(graph, node, 0);
     const char *auto_pad = wpk_graph_text(node, "auto_pad", "NOTSET");
-    bool is_same = strncmp(auto_pad, "SAME_", 5) == 0;
+    bool is_same = wpk_begins(auto_pad, "SAME_");
 
     *out = (struct wpk_graph_window){.rank = input->rank - 2};
     if (input->rank < 3) {
@@ -113,7 +113,7 @@ wpk_err wpk_graph_window_transposed(const struct wpk_graph *graph,
 {
     const struct wpk_graph_value *input = wpk_graph_input(graph, node, 0);
     const char *auto_pad = wpk_graph_text(node, "auto_pad", "NOTSET");
-    bool is_same = strncmp(auto_pad, "SAME_", 5) == 0;
+    bool is_same = wpk_begins(auto_pad, "SAME_");
     bool is_upper = strcmp(auto_pad, "SAME_UPPER") == 0;
     int64_t more[WPK_RANK_MAX];
     int64_t wanted[WPK_RANK_MAX];

@@ -113,8 +113,7 @@ wpk_err wpk_cuda_driver_fail(const struct wpk_cuda_driver *driver, int result, c
 void wpk_cuda_driver_name_uuid(const char *name, char out[WPK_CUDA_UUID_TEXT_MAX])
 {
     static const char digits[] = "0123456789abcdefABCDEF";
-    bool has_uuid =
-        strncmp(name, "GPU-", UUID_PREFIX) == 0 || strncmp(name, "MIG-", UUID_PREFIX) == 0;
+    bool has_uuid = wpk_begins(name, "GPU-") || wpk_begins(name, "MIG-");
     snprintf(out, WPK_CUDA_UUID_TEXT_MAX, "%s", name);
     if (has_uuid && strspn(name + UUID_PREFIX, digits) == UUID_DIGITS &&
         name[UUID_PREFIX + UUID_DIGITS] == '\0') {

@@ -23,7 +23,7 @@ struct ort_status *wpk_ort_open(const struct ort_api_base *base, struct wpk_ort 
     if (table == NULL) {
         return say_too_old(base);
     }
-    ort->hides_bodies = strncmp(base->GetVersionString(), "1.23.", 5) == 0;
+    ort->hides_bodies = wpk_begins(base->GetVersionString(), "1.23.");
 #define LOAD(ordinal, name, result, parameters) ort->name = (result(*) parameters)table[ordinal];
 #define LOAD_STATUS(ordinal, name, parameters) LOAD(ordinal, name, struct ort_status *, parameters)
     ORT_API_LIST(LOAD, LOAD_STATUS)

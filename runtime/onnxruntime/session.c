@@ -123,7 +123,7 @@ static struct ort_status *read_options(struct ep_session *session,
     const char **own_keys = WPK_ARENA_NEW(arena, const char *, count);
     const char **own_values = WPK_ARENA_NEW(arena, const char *, count);
     for (size_t i = 0; i < count && own_keys != NULL && own_values != NULL; i++) {
-        if (strncmp(keys[i], own_prefix, strlen(own_prefix)) == 0) {
+        if (wpk_begins(keys[i], own_prefix)) {
             WPK_ORT_TRY(read_own_option(session, keys[i] + strlen(own_prefix), values[i]));
         } else if (is_passed_on(keys[i])) {
             own_keys[kept] = wpk_arena_copy_text(arena, keys[i]);

@@ -16,7 +16,7 @@ static bool is_shape_input(const char *op_type, size_t input)
     snprintf(word, sizeof(word), " %s:", op_type);
     const char *found = strstr(inputs, word);
     if (found == NULL) {
-        return input == 1 && strncmp(op_type, "Reduce", strlen("Reduce")) == 0;
+        return input == 1 && wpk_begins(op_type, "Reduce");
     }
     found += strlen(word);
     return input < 10 && memchr(found, '0' + (int)input, strcspn(found, " ")) != NULL;

@@ -43,7 +43,7 @@ wpk_err wpk_prior_decode(const char *text, struct wpk_prior **out, struct wpk_di
 {
     struct wpk_snapshot_reader reader = {.at = text};
     size_t length = strlen(VERSION);
-    if (strncmp(text, "wpk-prior-", 10) != 0) {
+    if (!wpk_begins(text, "wpk-prior-")) {
         return wpk_fail(diag, WPK_EPARSE, "not a prior, which wpkctl learn makes");
     }
     if (strncmp(text, VERSION " ", length + 1) != 0) {

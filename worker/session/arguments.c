@@ -54,7 +54,7 @@ static wpk_err take_compiler(void *out, const char *value, struct wpk_diag *diag
 {
     const char *number = value + strlen("nvrtc-");
     *(const char **)out = value;
-    if (strncmp(value, "nvrtc-", strlen("nvrtc-")) != 0 || strlen(number) > 8) {
+    if (!wpk_begins(value, "nvrtc-") || strlen(number) > 8) {
         return WPK_EINVAL;
     }
     size_t major = strspn(number, "0123456789");
@@ -224,7 +224,7 @@ static wpk_err check_exposure(const struct wpk_arguments *a, struct wpk_diag *di
 {
     char url[URL_SIZE];
     for (const char *at = a->url; !a->insecure && wpk_address_take(&at, url, sizeof url);) {
-        if (strncmp(url, "ipc://", 6) != 0 && strncmp(url, "tls+", 4) != 0 &&
+        if (!wpk_begins(url, "ipc://") && !wpk_begins(url, "tls+") &&
             !wpk_address_url_is_loopback(url)) {
             return wpk_fail(diag, WPK_EINVAL, "a token goes over tls+tcp://, or with --insecure");
         }
