@@ -4,13 +4,13 @@
  * printed from one reading. */
 #include "common/metrics.h"
 
-#include <dirent.h>
+#include "common/machine.h"
+
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -141,21 +141,11 @@ static void print_stat(struct wpk_buf *out)
 
 static void print_descriptors(struct wpk_buf *out)
 {
-    struct rlimit limit;
-    DIR *directory = opendir("/proc/self/fd");
-    if (directory != NULL) {
-        double count = -1; /* the directory's own */
-        for (const struct dirent *entry = readdir(directory); entry != NULL;
-             entry = readdir(directory)) {
-            count += entry->d_name[0] != '.';
-        }
-        closedir(directory);
-        print_number(out, "process_open_fds", "gauge", "Open file descriptors", count);
-    }
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        print_number(out, "process_max_fds", "gauge", "File descriptors it may open",
-                     (double)limit.rlim_cur);
-    }
+    uint64_t count = 0;
+    uint64_t max = 0;
+    wpk_limits_descriptors(&count, &max);
+    print_number(out, "process_open_fds", "gauge", "Open file descriptors", (double)count);
+    print_number(out, "process_max_fds", "gauge", "File descriptors it may open", (double)max);
 }
 
 static unsigned value_count(enum wpk_label label)

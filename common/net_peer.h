@@ -95,12 +95,14 @@ struct wpk_net_server {
     void *user;
     struct wpk_net_listener listeners[WPK_NET_LISTEN_MAX];
     size_t listener_count;
-    uint64_t descriptor_max; /* of the process, less those that are kept free */
 
     pthread_mutex_t lock; /* guards all below; while it is held, no function of the library is
                              called, and no lock but the admission's is taken */
     bool is_closing;
-    uint64_t descriptors;          /* in use when last counted, plus connections accepted since */
+    uint64_t descriptor_max;       /* of the process, less those that are kept free */
+    uint64_t descriptors;          /* in use when last counted, plus connections accepted since,
+                                      less the first LATE_MAX that were freed since */
+    uint64_t freed;                /* connections, since the descriptors were counted */
     struct wpk_net_message *first; /* requests */
     struct wpk_net_message *last;
     size_t bytes;       /* of requests that wait or are being received */
@@ -120,6 +122,9 @@ struct wpk_net_server {
 /* ---- net_peers.c */
 /* Count the descriptors that the process has, and may have. Without the lock. */
 void wpk_net_peers_count_descriptors(struct wpk_net_server *server);
+/* A connection was freed, with `bytes` of requests. The library closes descriptors later: where
+ * there is no room, and they might all be open still, they are counted. */
+void wpk_net_peers_release(struct wpk_net_server *server, size_t bytes);
 /* Add an accepted connection. False: there is no room; the refusal is counted. */
 bool wpk_net_peers_add(struct wpk_net_peer *peer);
 /* True if the listener may accept again after an attempt that ended with `code`; else it rests. */

@@ -5,50 +5,44 @@
 #include "common/net_peer.h"
 
 #include "common/clock.h"
+#include "common/machine.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
-#define LATE_MAX 64   /* connections freed here whose descriptors the library has yet to close */
+#define LATE_MAX 64   /* freed connections whose descriptors the library may still have to close */
 #define PLACE_BITS 15 /* of a peer's id */
 _Static_assert(WPK_NET_PEERS_MAX == 1 << PLACE_BITS, "a place fits into an id");
 
 /* ---- descriptors */
 
-static uint64_t count_descriptors(void)
-{
-    uint64_t count = 0;
-    DIR *directory = opendir("/proc/self/fd");
-    while (directory != NULL && readdir(directory) != NULL) {
-        count++;
-    }
-    if (directory == NULL) {
-        return UINT64_MAX / 2; /* there was none left to look with */
-    }
-    closedir(directory);
-    return count;
-}
-
-static uint64_t descriptor_max(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
-        return UINT32_MAX;
-    }
-    uint64_t left = WPK_NET_DESCRIPTORS_LEFT + LATE_MAX;
-    return limit.rlim_cur > left ? limit.rlim_cur - left : 0;
-}
-
 void wpk_net_peers_count_descriptors(struct wpk_net_server *server)
 {
-    uint64_t count = count_descriptors();
-    uint64_t max = descriptor_max();
+    uint64_t left = WPK_NET_DESCRIPTORS_LEFT + LATE_MAX;
+    uint64_t count = 0;
+    uint64_t max = 0;
     pthread_mutex_lock(&server->lock);
-    server->descriptors = count;
-    server->descriptor_max = max;
+    uint32_t generation = server->generation;
     pthread_mutex_unlock(&server->lock);
+    wpk_limits_descriptors(&count, &max);
+    pthread_mutex_lock(&server->lock);
+    server->descriptors = count + (server->generation - generation); /* some came meanwhile */
+    server->descriptor_max = max > left ? max - left : 0;
+    server->freed = 0;
+    pthread_mutex_unlock(&server->lock);
+}
+
+void wpk_net_peers_release(struct wpk_net_server *server, size_t bytes)
+{
+    pthread_mutex_lock(&server->lock);
+    server->bytes -= bytes;
+    server->descriptors -= server->descriptors > 0 && server->freed < LATE_MAX;
+    server->freed++;
+    bool is_unsure = server->freed > LATE_MAX && server->descriptors >= server->descriptor_max;
+    pthread_mutex_unlock(&server->lock);
+    if (is_unsure) {
+        wpk_net_peers_count_descriptors(server);
+    }
 }
 
 /* ---- deadlines */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The line of large requests, without a network: who waits, and in which order they go on. */
+/* The line of large requests, without a network: who waits, and in which order they go on; and how
+ * descriptors are counted whose connections the library may still have to close. */
 #include "common/net_peer.h"
 
 #include <setjmp.h>
@@ -134,6 +135,31 @@ static void a_connection_in_line_is_not_silent(void **state)
     assert_int_equal(server->peers[1]->standing, WPK_NET_WAITING);
 }
 
+/* As if 192 connections of 256 descriptors were open, and the library were behind. */
+static void freed_connections_count_until_they_are_counted(void **state)
+{
+    struct wpk_net_server *server = *state;
+    server->descriptor_max = 192;
+    server->descriptors = 192;
+    server->bytes = 100;
+    for (int i = 0; i < 64; i++) {
+        wpk_net_peers_release(server, i == 0 ? 100 : 0);
+        assert_int_equal(server->descriptors, 191);
+        server->descriptors++; /* another one comes */
+    }
+    assert_int_equal(server->bytes, 0);
+    wpk_net_peers_release(server, 0); /* all of those may still be open, so it looks */
+    assert_int_equal(server->freed, 0);
+    assert_in_range(server->descriptors, 3, 100);
+    assert_in_range(server->descriptor_max, 193, UINT64_MAX);
+    server->descriptors = 100; /* where there is room, nothing has to be counted */
+    for (int i = 0; i < 70; i++) {
+        wpk_net_peers_release(server, 0);
+    }
+    assert_int_equal(server->descriptors, 36);
+    assert_int_equal(server->freed, 70);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +168,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_connection_that_ends_leaves_the_line, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_connection_that_ended_stays_so, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_connection_in_line_is_not_silent, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(freed_connections_count_until_they_are_counted, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

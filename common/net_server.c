@@ -104,11 +104,7 @@ static bool bury(struct wpk_net_server *server, uint32_t *id)
         return false;
     }
     *id = peer->was_heard ? peer->id : 0;
-    size_t bytes = wpk_net_peer_free(peer);
-    pthread_mutex_lock(&server->lock);
-    server->bytes -= bytes;
-    server->descriptors -= server->descriptors > 0;
-    pthread_mutex_unlock(&server->lock);
+    wpk_net_peers_release(server, wpk_net_peer_free(peer));
     move_line(server);
     return true;
 }

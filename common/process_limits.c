@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/machine.h"
 
+#include <dirent.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -25,4 +26,20 @@ wpk_err wpk_limits_raise_stack(char **argv, struct wpk_diag *diag)
                     "higher limit, as by ulimit -s %zu",
                     (unsigned long long)limit.rlim_max >> 10, WPK_LIMITS_STACK_MIN >> 10,
                     WPK_LIMITS_STACK >> 10);
+}
+
+void wpk_limits_descriptors(uint64_t *count, uint64_t *max)
+{
+    struct rlimit limit;
+    DIR *directory = opendir("/proc/self/fd");
+    *max = getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+    *count = *max;
+    if (directory != NULL) {
+        uint64_t entries = 0;
+        while (readdir(directory) != NULL) {
+            entries++;
+        }
+        *count = entries - 3; /* less ".", ".." and the directory's own */
+        closedir(directory);
+    }
 }
