@@ -135,5 +135,5 @@ END $$ LANGUAGE plpgsql;
 CREATE OR REPLACE FUNCTION wpk_is_base_due() RETURNS bool AS $$
     SELECT (SELECT coalesce(sum(octet_length(changes)), 0) FROM wpk_entry WHERE number > base)
         >= coalesce(current_setting('wpk.base_bytes', true)::bigint, greatest(base_bytes, 64 << 20))
-        FROM wpk_site
+        FROM wpk_site WHERE id = 1
 $$ LANGUAGE sql;
