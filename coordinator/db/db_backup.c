@@ -36,7 +36,7 @@ static wpk_err copy_database(const char *from, const char *to, struct wpk_diag *
     snprintf(path, sizeof path, "%s/%s", to, DATABASE);
     wpk_err err = wpk_store_open_reader(from, wpk_clock_system(), &store, diag);
     if (err == WPK_OK) {
-        err = wpk_store_back_up(store, path, diag);
+        err = wpk_store_back_up(store, path, false, diag);
         wpk_store_close(store);
         store = NULL;
     }

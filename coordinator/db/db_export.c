@@ -81,7 +81,7 @@ static wpk_err write_export(const char *path, const char *data_dir, struct wpk_d
     struct wpk_store *store = NULL;
     wpk_err err = wpk_store_open_reader(data_dir, wpk_clock_system(), &store, diag);
     if (err == WPK_OK) {
-        err = wpk_store_back_up(store, path, diag);
+        err = wpk_store_back_up(store, path, false, diag);
         wpk_store_close(store);
     }
     err = err == WPK_OK ? complete(path, data_dir, report, diag) : err;

@@ -10,8 +10,10 @@
 #include "coordinator/store/artifact.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <libpq-fe.h>
+#include <libpq/libpq-fs.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -28,6 +30,8 @@
 #define ROWS_MAX 8 /* read at a time */
 #define BEAT_NS WPK_NS_PER_S
 #define BASE_MS 1000 /* between two looks whether a base is due */
+#define CHUNK_SIZE ((size_t)64 << 10)
+#define CHUNK_MS 8
 
 extern const unsigned char wpk_log_sql[]; /* schema/log.sql, embedded by the build */
 
@@ -432,6 +436,24 @@ static wpk_err recover(void *user, struct wpk_diag *diag)
 
 /* ---- bases */
 
+/* Make a large object of the copy; 0: it failed, or is no longer wanted. Beside the writer, which
+ * needs disk and network, at most 8 MB/s. */
+static Oid send_copy(struct wpk_keeper *keeper, PGconn *to, bool is_beside)
+{
+    char chunk[CHUNK_SIZE];
+    struct pollfd stop = {.fd = keeper->stop_fd, .events = POLLIN};
+    Oid oid = PQ(lo_creat)(to, INV_WRITE);
+    int object = oid != 0 ? PQ(lo_open)(to, oid, INV_WRITE) : -1;
+    int fd = open(keeper->copy, O_RDONLY | O_CLOEXEC);
+    ssize_t got = object >= 0 ? 1 : -1;
+    while (got > 0 && (!is_beside || poll(&stop, 1, CHUNK_MS) == 0)) {
+        got = read(fd, chunk, sizeof chunk);
+        got = got > 0 && PQ(lo_write)(to, object, chunk, (size_t)got) != got ? -1 : got;
+    }
+    (void)close(fd);
+    return got == 0 ? oid : 0;
+}
+
 static wpk_err put_base(struct wpk_keeper *keeper, struct line *line, struct wpk_diag *diag)
 {
     struct wpk_store *store = NULL;
@@ -445,11 +467,11 @@ static wpk_err put_base(struct wpk_keeper *keeper, struct line *line, struct wpk
         err = wpk_store_take_status(store, diag);
     }
     (void)unlink(keeper->copy); /* what a crash has left */
-    err = err == WPK_OK ? wpk_store_back_up(store, keeper->copy, diag) : err;
+    err = err == WPK_OK ? wpk_store_back_up(store, keeper->copy, true, diag) : err;
     wpk_store_close(store);
     err = err == WPK_OK ? run(keeper, line, diag, "BEGIN", "") : err;
     if (err == WPK_OK) {
-        Oid oid = PQ(lo_import)(line->connection, keeper->copy);
+        Oid oid = send_copy(keeper, line->connection, line == &keeper->basing);
         err = oid != 0 ? run(keeper, line, diag, "SELECT wpk_publish($1, $2, $3, $4)", "tiii",
                              keeper->holder, number, tag, (int64_t)oid)
                        : fail(line, NULL, diag);
@@ -477,7 +499,7 @@ static void *make_bases(void *user)
                               : "UPDATE wpk_site SET seen_at = clock_timestamp() WHERE holder = $1",
                           "t", keeper->holder);
         err = err == WPK_OK && count_of(line) > 0 ? put_base(keeper, line, &diag) : err;
-        if (err != WPK_OK) {
+        if (err != WPK_OK && poll(&stop, 1, 0) == 0) {
             wpk_log_failure(WPK_LOG_WARN, "base_not_written", err, &diag);
         }
     }

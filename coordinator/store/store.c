@@ -152,11 +152,15 @@ wpk_err wpk_store_check(struct wpk_store *store, struct wpk_diag *diag)
     return err;
 }
 
-wpk_err wpk_store_back_up(struct wpk_store *store, const char *path, struct wpk_diag *diag)
+wpk_err wpk_store_back_up(struct wpk_store *store, const char *path, bool passing,
+                          struct wpk_diag *diag)
 {
     sqlite3 *to = NULL;
     int code = sqlite3_open(path, &to);
     sqlite3_backup *backup = NULL;
+    if (code == SQLITE_OK && passing) {
+        code = sqlite3_exec(to, "PRAGMA synchronous = OFF", NULL, NULL, NULL);
+    }
     if (code == SQLITE_OK) {
         backup = sqlite3_backup_init(to, "main", store->db, "main");
         code = backup == NULL ? SQLITE_ERROR : sqlite3_backup_step(backup, -1);

@@ -154,9 +154,11 @@ const void *wpk_rows_bytes(const struct wpk_rows *rows, int column, size_t *size
 /* Read every page.
  *   errors  WPK_ECORRUPT, with the first finding */
 wpk_err wpk_store_check(struct wpk_store *store, struct wpk_diag *diag);
-/* Copy the database as of now to `path`, replacing that file: a complete and durable database.
+/* Copy the database as of now to `path`, replacing that file: a complete database, and a durable
+ * one unless it is only `passing`.
  *   errors  WPK_ENOSPC, WPK_EACCES, WPK_EIO */
-wpk_err wpk_store_back_up(struct wpk_store *store, const char *path, struct wpk_diag *diag);
+wpk_err wpk_store_back_up(struct wpk_store *store, const char *path, bool passing,
+                          struct wpk_diag *diag);
 /* Attach the database `path` as `given`: queries and statements read its tables, and functions in
  * its schema do not run. Ends with the store.   errors  WPK_EACCES, WPK_ENOMEM */
 wpk_err wpk_store_attach_given(struct wpk_store *store, const char *path, struct wpk_diag *diag);

@@ -90,7 +90,7 @@ FOREIGN = {
     r"xxhash.*": ["common/checksum.c"],
     r"sqlite3\.h": ["coordinator/store/store.c", "coordinator/store/store_changes.c", "coordinator/store/checkpoint.c",
                     "tests/sim/faulty_vfs.c"],
-    r"libpq-fe\.h": ["coordinator/store/keeper.c"],
+    r"libpq(-fe|/libpq-fs)\.h": ["coordinator/store/keeper.c"],
     r"microhttpd\.h": ["coordinator/http/http_daemon.c", "coordinator/http/http_exchange.c"],
     r"curl/curl\.h": ["client/http.c"],
     r"Halide\.h": ["target/halide/halide.cc", "target/halide/expression.hh"],
@@ -104,7 +104,7 @@ FOREIGN = {
 
 SYSTEM_HEADERS = re.compile(
     r"(sys|linux|arpa|netinet|net)/[\w/]+\.h|"
-    r"(assert|cpuid|complex|ctype|dirent|dlfcn|elf|errno|fcntl|fenv|float|fnmatch|ftw|getopt|glob|"
+    r"(assert|cpuid|complex|ctype|dirent|dlfcn|elf|endian|errno|fcntl|fenv|float|fnmatch|ftw|getopt|glob|"
     r"grp|immintrin|inttypes|iso646|libgen|limits|link|locale|malloc|math|netdb|poll|pthread|pwd|"
     r"sched|semaphore|setjmp|signal|spawn|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|"
     r"stdlib|stdnoreturn|string|strings|syslog|termios|threads|time|ucontext|unistd|wchar)\.h")
