@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench-open-loop: sends results to a real wpkd over real sockets at fixed times, and measures how
  * long a worker waits from its result to its next lease. A time counts from when the result was
- * due, even if its connection was not free then.
+ * due, even if its connection was not free then. One thread has all connections, as bare sockets:
+ * workers are elsewhere, and what they cost is not to be measured.
  *
  *     bench-open-loop DIR [LOG]                   measures a wpkd of its own on DIR, with a log
  *     bench-open-loop --join HTTP WORKERS RATE    keeps one that runs busy, until it is killed
@@ -12,14 +13,16 @@
 #include "bench/usage.h"
 #include "common/clock.h"
 #include "common/fs.h"
-#include "common/net.h"
 
-#include <poll.h>
-#include <stdatomic.h>
+#include <endian.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CONNECTIONS 200
@@ -27,53 +30,110 @@
 #define SECONDS 20
 #define JOINED_S 600
 #define WARM_S 5
-#define REQUEST_MS 30000
+
+#define IPC "ipc://"
+#define GREETING_SIZE 8
+#define NUMBER_SIZE 4
+#define NUMBER_FIRST UINT32_C(0x80000000)
+#define HEAD_SIZE (1 + 8 + NUMBER_SIZE)
+#define INPUT_MAX (WPK_MESSAGE_SIZE_MAX + HEAD_SIZE)
 
 static const char usage[] =
     "usage: bench-open-loop DIR [LOG], or --join HTTP WORKERS RATE\n"
     "  wpkd over DIR, which is made, under 3000 results a second that come whether it answers\n"
     "  or not, with a log in the PostgreSQL of the URI LOG, if one is given; --join keeps a wpkd\n"
     "  busy with RATE of them a second, until it is killed: HTTP is the address of its REST\n"
-    "  port, WORKERS that of its workers' port\n";
+    "  port, WORKERS that of its workers' port, ipc://PATH\n";
 
 struct connection {
-    struct loop *loop;
-    struct wpk_net_client *client;
-    atomic_bool woken;
-    bool busy;
+    int fd;
+    uint32_t number;   /* of the request under way */
+    char *input;       /* owned; [INPUT_MAX]: bytes of its answer */
+    size_t input_size; /* that have come */
     bool ready;        /* it has a lease, and nothing to do */
     uint64_t meant_ns; /* when the result under way was to be sent; 0: none is */
 };
 
 struct loop {
-    int wake_fd;
+    int epoll_fd;
     struct bench_crew crew;
     struct connection connections[CONNECTIONS];
     uint64_t *due_ns; /* [due_count]: owned; a queue of results that had no connection yet */
     uint32_t due_first;
     uint32_t due_count;
     struct bench_latencies latencies;
-    uint64_t failures;
 };
 
-static void on_wake(void *user)
+/* ---- sockets that speak as common/net_line.h describes */
+
+static void fail(const char *what)
 {
-    struct connection *connection = user;
-    uint64_t one = 1;
-    atomic_store(&connection->woken, true);
-    ssize_t written = write(connection->loop->wake_fd, &one, sizeof one);
-    (void)written;
+    fprintf(stderr, "bench-open-loop: %s: %s\n", what, strerror(errno));
+    exit(1);
 }
+
+static void dial(struct loop *loop, uint32_t index, const char *url)
+{
+    static const char asks[GREETING_SIZE] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
+    static const char answers[GREETING_SIZE] = {0, 'S', 'P', 0, 0, 0x31, 0, 0};
+    char greeting[GREETING_SIZE];
+    struct connection *connection = &loop->connections[index];
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = index};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s",
+             wpk_begins(url, IPC) ? url + strlen(IPC) : url);
+    connection->input = WPK_DEMAND(malloc(INPUT_MAX));
+    connection->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(connection->fd, (struct sockaddr *)&address, sizeof address) != 0 ||
+        !wpk_fs_write_all(connection->fd, asks, sizeof asks) ||
+        recv(connection->fd, greeting, sizeof greeting, MSG_WAITALL) != sizeof greeting ||
+        memcmp(greeting, answers, sizeof answers) != 0 ||
+        epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, connection->fd, &event) != 0) {
+        fail(url);
+    }
+}
+
+static void put_request(struct connection *connection, const struct wpk_buf *data)
+{
+    struct wpk_buf frame = {0};
+    uint64_t size = htobe64(NUMBER_SIZE + data->size);
+    uint32_t number = htobe32(++connection->number | NUMBER_FIRST);
+    wpk_buf_append_byte(&frame, 1);
+    wpk_buf_append(&frame, &size, sizeof size);
+    wpk_buf_append(&frame, &number, sizeof number);
+    wpk_buf_append(&frame, data->data, data->size);
+    if (!wpk_fs_write_all(connection->fd, frame.data, frame.size)) {
+        fail("a request");
+    }
+    wpk_buf_fini(&frame);
+}
+
+/* True: the answer is here, `size` bytes after the head. */
+static bool take_input(struct connection *connection, size_t *size)
+{
+    uint64_t wanted;
+    ssize_t got = recv(connection->fd, connection->input + connection->input_size,
+                       INPUT_MAX - connection->input_size, MSG_DONTWAIT);
+    if (got <= 0) {
+        fail("an answer");
+    }
+    connection->input_size += (size_t)got;
+    if (connection->input_size < HEAD_SIZE) {
+        return false;
+    }
+    memcpy(&wanted, connection->input + 1, sizeof wanted);
+    *size = be64toh(wanted) - NUMBER_SIZE;
+    return connection->input_size == HEAD_SIZE + *size;
+}
+
+/* ---- workers */
 
 static void ask(struct loop *loop, uint32_t index)
 {
-    struct connection *connection = &loop->connections[index];
-    struct wpk_buf frame = {0};
-    bench_crew_ask(&loop->crew, index, &frame);
-    wpk_err err = wpk_net_client_put(connection->client, 0, frame.data, frame.size, REQUEST_MS);
-    WPK_ASSERT(err == WPK_OK);
-    wpk_buf_fini(&frame);
-    connection->busy = true;
+    struct wpk_buf data = {0};
+    bench_crew_ask(&loop->crew, index, &data);
+    put_request(&loop->connections[index], &data);
+    wpk_buf_fini(&data);
 }
 
 static void send_result(struct loop *loop, uint32_t index, uint64_t meant_ns)
@@ -102,26 +162,22 @@ static void go_on(struct loop *loop, uint32_t index)
     }
 }
 
-static void take_answers(struct loop *loop)
+/* Take what has come by then. */
+static void take_answers(struct loop *loop, uint64_t until_ns)
 {
-    for (uint32_t i = 0; i < CONNECTIONS; i++) {
-        struct connection *connection = &loop->connections[i];
-        int slot;
-        wpk_err err;
-        char *data;
-        size_t size;
-        if (!atomic_exchange(&connection->woken, false)) {
-            continue;
-        }
-        while (wpk_net_client_next(connection->client, &slot, &err, &data, &size)) {
-            connection->busy = false;
-            if (err == WPK_OK) {
-                bench_crew_take(&loop->crew, i, data, size);
-            } else {
-                loop->failures++;
-            }
-            free(data);
-            go_on(loop, i);
+    struct epoll_event events[CONNECTIONS];
+    struct timespec time = {0};
+    uint64_t now = wpk_clock_ns();
+    size_t size;
+    time.tv_nsec = until_ns > now ? (long)(until_ns - now) : 0;
+    int count = epoll_pwait2(loop->epoll_fd, events, CONNECTIONS, &time, NULL);
+    for (int i = 0; i < count; i++) {
+        uint32_t index = events[i].data.u32;
+        struct connection *connection = &loop->connections[index];
+        if (take_input(connection, &size)) {
+            connection->input_size = 0;
+            bench_crew_take(&loop->crew, index, connection->input + HEAD_SIZE, size);
+            go_on(loop, index);
         }
     }
 }
@@ -140,37 +196,12 @@ static void fall_due(struct loop *loop, uint64_t meant_ns, uint32_t *turn)
     loop->due_ns[loop->due_count++] = meant_ns;
 }
 
-static void wait_until(struct loop *loop, uint64_t until_ns)
-{
-    uint64_t now = wpk_clock_ns();
-    struct pollfd waits = {.fd = loop->wake_fd, .events = POLLIN};
-    struct timespec time = {0};
-    time.tv_nsec = until_ns > now ? (long)(until_ns - now) : 0;
-    uint64_t count;
-    if (ppoll(&waits, 1, &time, NULL) > 0) {
-        ssize_t size = read(loop->wake_fd, &count, sizeof count);
-        (void)size;
-    }
-    take_answers(loop);
-}
-
 static void open_connections(struct loop *loop, const struct bench_wpkd *wpkd)
 {
-    struct wpk_diag diag = {0};
-    loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     bench_crew_init(&loop->crew, CONNECTIONS, 1);
     for (uint32_t i = 0; i < CONNECTIONS; i++) {
-        struct connection *connection = &loop->connections[i];
-        connection->loop = loop;
-        struct wpk_net_client_options options = {.url = wpkd->workers,
-                                                 .size_max = WPK_MESSAGE_SIZE_MAX,
-                                                 .slot_count = 1,
-                                                 .wake = on_wake,
-                                                 .user = connection};
-        if (wpk_net_client_open(&options, &connection->client, &diag) != WPK_OK) {
-            fprintf(stderr, "bench-open-loop: %s\n", diag.text);
-            exit(1);
-        }
+        dial(loop, i, wpkd->workers);
         ask(loop, i);
     }
 }
@@ -192,16 +223,16 @@ static void submit_jobs(const struct bench_wpkd *wpkd)
     }
 }
 
-static void print(struct loop *loop, double cpu_s, double rss_mib)
+static void print(struct loop *loop, double cpu_s, double own_s, double rss_mib)
 {
     printf("%d connections, %d results/s meant for %d s\n", CONNECTIONS, RESULTS_PER_S, SECONDS);
     printf("  results sent, each with its next lease  %10u\n", loop->latencies.count);
     printf("  result to next lease, ms  %8.2f p50 %8.2f p99 %8.2f p99.9 %8.2f max\n",
            bench_latencies_ms(&loop->latencies, 0.5), bench_latencies_ms(&loop->latencies, 0.99),
            bench_latencies_ms(&loop->latencies, 0.999), bench_latencies_ms(&loop->latencies, 1));
-    printf("  failures, errors          %8llu %8llu\n", (unsigned long long)loop->failures,
-           (unsigned long long)loop->crew.errors);
-    printf("  wpkd: %.0f %% of a core, %.0f MiB resident\n", 100 * cpu_s / SECONDS, rss_mib);
+    printf("  errors                    %8llu\n", (unsigned long long)loop->crew.errors);
+    printf("  wpkd: %.0f %% of a core, %.0f MiB resident; these workers: %.0f %% of a core\n",
+           100 * cpu_s / SECONDS, rss_mib, 100 * own_s / SECONDS);
 }
 
 /* Jobs, connections, and results at `rate` for so long. */
@@ -221,9 +252,9 @@ static void send_results(struct loop *loop, uint32_t rate, uint32_t seconds)
             fall_due(loop, due_ns, &turn);
             sent++;
         } else {
-            wait_until(loop, due_ns);
+            take_answers(loop, due_ns);
         }
-        take_answers(loop);
+        take_answers(loop, 0);
     }
 }
 
@@ -271,12 +302,14 @@ int main(int argc, char **argv)
     prepare(&loop, &wpkd);
     send_results(&loop, RESULTS_PER_S, WARM_S);
     bench_latencies_reset(&loop.latencies);
+    clock_t own = clock();
     bench_wpkd_usage(&wpkd, &before_s, &rss_mib);
     send_results(&loop, RESULTS_PER_S, SECONDS);
     bench_wpkd_usage(&wpkd, &after_s, &rss_mib);
-    print(&loop, after_s - before_s, rss_mib);
+    print(&loop, after_s - before_s, (double)(clock() - own) / CLOCKS_PER_SEC, rss_mib);
     for (uint32_t i = 0; i < CONNECTIONS; i++) {
-        wpk_net_client_close(loop.connections[i].client);
+        close(loop.connections[i].fd);
+        free(loop.connections[i].input);
     }
     bench_wpkd_stop(&wpkd);
     bench_crew_fini(&loop.crew);
