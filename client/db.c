@@ -45,15 +45,13 @@ static const char *number_text(int64_t number, char out[24])
 static wpk_err become(const struct words *words, struct wpk_diag *diag)
 {
     struct wpk_buf path = {.size_max = PATH_SIZE_MAX};
-    char *argv[WORDS_MAX + 1] = {NULL};
 
     wpk_err err = wpk_fs_program_dir(&path, diag);
     wpk_buf_append_text(&path, "/wpkd");
     err = err == WPK_OK ? wpk_buf_status(&path) : err;
     if (err == WPK_OK) {
-        memcpy(argv, words->word, sizeof(words->word)); /* execv's argument is not const */
         (void)fflush(NULL);
-        execv(wpk_buf_text(&path), argv);
+        execv(wpk_buf_text(&path), (char **)(uintptr_t)words->word); /* which it does not change */
         err = wpk_fail(diag, WPK_ECLOSED, "cannot start %s: %s%s", wpk_buf_text(&path),
                        strerror(errno), wpk_fs_advice(errno));
     }
@@ -65,16 +63,12 @@ static wpk_err run(const struct wpk_command_context *context, const struct db *d
                    const char *command, const char *operand, struct wpk_diag *diag)
 {
     struct wpk_buf data = {.size_max = PATH_SIZE_MAX};
-    struct words words = {0};
+    struct words words = {.word = {"wpkd", "--db", command, "--data"}, .count = 4};
     char older[24];
     char keep[24];
 
     wpk_err err = wpk_fs_data_dir(db->data_dir, context->xdg_data_home, context->home, &data, diag);
     if (err == WPK_OK) {
-        add(&words, "wpkd");
-        add(&words, "--db");
-        add(&words, command);
-        add(&words, "--data");
         add(&words, wpk_buf_text(&data));
         if (db->older_than >= 0) {
             add(&words, "--older-than");
@@ -105,11 +99,6 @@ static wpk_err run(const struct wpk_command_context *context, const struct db *d
                   &(db).data_dir),                                                                 \
         WPK_ARGS_FLAG("json", "the report as JSON", &(db).json)
 
-static bool takes_directory(const char *command)
-{
-    return strcmp(command, "backup") == 0 || strcmp(command, "restore") == 0;
-}
-
 enum wpk_exit wpk_command_db(struct wpk_invocation *call)
 {
     struct db db = {.older_than = -1, .keep = -1};
@@ -129,12 +118,13 @@ enum wpk_exit wpk_command_db(struct wpk_invocation *call)
     static const char *const verbs[] = {"check", "backup", "restore", "prune", NULL};
     const char *what = call->args.operands[0];
     bool prune = strcmp(what, "prune") == 0;
+    bool takes_directory = strcmp(what, "backup") == 0 || strcmp(what, "restore") == 0;
     wpk_err err = WPK_OK;
     if (wpk_show_verb(what, verbs, &call->diag) < 0) {
         err = WPK_EINVAL;
-    } else if (takes_directory(what) != (call->args.operand_count == 2)) {
+    } else if (takes_directory != (call->args.operand_count == 2)) {
         err = wpk_fail(&call->diag, WPK_EINVAL, "db %s takes %s", what,
-                       takes_directory(what) ? "a directory" : "nothing more");
+                       takes_directory ? "a directory" : "nothing more");
     } else if (!prune && (db.older_than >= 0 || db.keep >= 0 || db.dry_run)) {
         err =
             wpk_fail(&call->diag, WPK_EINVAL, "--older-than, --keep and --dry-run are of db prune");
@@ -179,15 +169,19 @@ static wpk_err check_format(const char *format, const char *job, const char *op,
     return WPK_OK;
 }
 
-enum wpk_exit wpk_command_export(struct wpk_invocation *call)
+static enum wpk_exit copy(struct wpk_invocation *call, bool exports)
 {
     struct db db = {.older_than = -1, .keep = -1};
     const char *format = NULL, *job = NULL, *op = NULL;
     const struct wpk_option options[] = {
         DATA_ROWS(db),
-        WPK_ARGS_TEXT("format", "t4", "one search's trials for other tuners, as T4 JSON 1.0.0",
+        WPK_ARGS_TEXT("format", "t4",
+                      exports ? "one search's trials for other tuners, as T4 JSON 1.0.0"
+                              : "trials of one operator, as T4 JSON 1.0.0, become hints",
                       &format),
-        WPK_ARGS_TEXT("job", "JOB|NAME", "t4: of which job, or of the newest with this operator",
+        WPK_ARGS_TEXT("job", exports ? "JOB|NAME" : "FILE",
+                      exports ? "t4: of which job, or of the newest with this operator"
+                              : "t4: the job file that has the operator",
                       &job),
         WPK_ARGS_TEXT("op", "NAME", "t4: an operator of a job that has several", &op),
         WPK_ARGS_END,
@@ -196,38 +190,25 @@ enum wpk_exit wpk_command_export(struct wpk_invocation *call)
     if (!wpk_command_begin(call, options, 1, 1)) {
         return call->status;
     }
+    const char *path = call->args.operands[0];
     wpk_err err = check_format(format, job, op, &call->diag);
     if (err == WPK_OK && format != NULL) {
-        err = export_t4(call->context, db.data_dir, job, op, call->args.operands[0], &call->diag);
-    } else if (err == WPK_OK) {
-        err = run(call->context, &db, "export", call->args.operands[0], &call->diag);
+        err = exports ? export_t4(call->context, db.data_dir, job, op, path, &call->diag)
+                      : wpk_import_t4(path, job, op, &call->diag);
+        path = "/dev/stdin"; /* of an import: hints */
+    }
+    if (err == WPK_OK && (format == NULL || !exports)) {
+        err = run(call->context, &db, exports ? "export" : "import", path, &call->diag);
     }
     return wpk_command_end(call, err);
 }
 
+enum wpk_exit wpk_command_export(struct wpk_invocation *call)
+{
+    return copy(call, true);
+}
+
 enum wpk_exit wpk_command_import(struct wpk_invocation *call)
 {
-    struct db db = {.older_than = -1, .keep = -1};
-    const char *format = NULL, *job = NULL, *op = NULL;
-    const struct wpk_option options[] = {
-        DATA_ROWS(db),
-        WPK_ARGS_TEXT("format", "t4", "trials of one operator, as T4 JSON 1.0.0, become hints",
-                      &format),
-        WPK_ARGS_TEXT("job", "FILE", "t4: the job file that has the operator", &job),
-        WPK_ARGS_TEXT("op", "NAME", "t4: an operator of a job that has several", &op),
-        WPK_ARGS_END,
-    };
-
-    if (!wpk_command_begin(call, options, 1, 1)) {
-        return call->status;
-    }
-    wpk_err err = check_format(format, job, op, &call->diag);
-    if (err == WPK_OK && format != NULL) {
-        err = wpk_import_t4(call->args.operands[0], job, op, &call->diag);
-    }
-    if (err == WPK_OK) {
-        err = run(call->context, &db, "import",
-                  format != NULL ? "/dev/stdin" : call->args.operands[0], &call->diag);
-    }
-    return wpk_command_end(call, err);
+    return copy(call, false);
 }
