@@ -36,8 +36,7 @@ void wpk_net_peers_release(struct wpk_net_server *server, size_t bytes)
 {
     pthread_mutex_lock(&server->lock);
     server->bytes -= bytes;
-    server->descriptors -= server->descriptors > 0 && server->freed < LATE_MAX;
-    server->freed++;
+    server->descriptors -= server->freed++ < LATE_MAX && server->descriptors > 0;
     bool is_unsure = server->freed > LATE_MAX && server->descriptors >= server->descriptor_max;
     pthread_mutex_unlock(&server->lock);
     if (is_unsure) {

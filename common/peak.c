@@ -80,12 +80,6 @@ static const struct loop {
     {run_sse2, 4, false, "SSE2"},
 };
 
-static const struct loop *choose_loop(void)
-{
-    const bool fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    return &loops[__builtin_cpu_supports("avx512f") ? 0 : fma ? 1 : 2];
-}
-
 static double measure_flops(const struct loop *loop)
 {
     uint64_t best_ns = UINT64_MAX;
@@ -141,7 +135,8 @@ static wpk_err measure_stream(double *bytes_per_s)
 
 wpk_err wpk_peak_measure(struct wpk_peak *out)
 {
-    const struct loop *loop = choose_loop();
+    const bool fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    const struct loop *loop = &loops[__builtin_cpu_supports("avx512f") ? 0 : fma ? 1 : 2];
     struct wpk_peak peak = {.lanes = loop->lanes, .fma = loop->fma, .name = loop->name};
     const wpk_err err = measure_stream(&peak.bytes_per_s);
     if (err != WPK_OK) {

@@ -35,11 +35,10 @@ void wpk_limits_descriptors(uint64_t *count, uint64_t *max)
     *max = getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
     *count = *max;
     if (directory != NULL) {
-        uint64_t entries = 0;
-        while (readdir(directory) != NULL) {
-            entries++;
+        for (*count = 0; readdir(directory) != NULL;) {
+            ++*count;
         }
-        *count = entries - 3; /* less ".", ".." and the directory's own */
+        *count -= 3; /* ".", ".." and the directory's own */
         closedir(directory);
     }
 }

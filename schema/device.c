@@ -268,8 +268,7 @@ bool wpk_device_is_emulated(const struct wpk_device *device)
 
 bool wpk_device_class_is_emulated(const char *text)
 {
-    static const char head[] = WPK_DEVICE_CUDA "/" WPK_DEVICE_EMULATED "/";
-    return wpk_begins(text, head);
+    return wpk_begins(text, WPK_DEVICE_CUDA "/" WPK_DEVICE_EMULATED "/");
 }
 
 /* The number of an architecture, up to `end`; 0: it is none. */
@@ -336,6 +335,6 @@ static wpk_err cuda_of_class(const char *text, struct wpk_device *out)
 
 wpk_err wpk_device_of_class(const char *text, struct wpk_device *out)
 {
-    bool cuda = strncmp(text, WPK_DEVICE_CUDA "/", sizeof(WPK_DEVICE_CUDA)) == 0;
-    return cuda ? cuda_of_class(text, out) : cpu_of_class(text, out);
+    return wpk_begins(text, WPK_DEVICE_CUDA "/") ? cuda_of_class(text, out)
+                                                 : cpu_of_class(text, out);
 }

@@ -46,7 +46,7 @@ wpk_err wpk_prior_decode(const char *text, struct wpk_prior **out, struct wpk_di
     if (!wpk_begins(text, "wpk-prior-")) {
         return wpk_fail(diag, WPK_EPARSE, "not a prior, which wpkctl learn makes");
     }
-    if (strncmp(text, VERSION " ", length + 1) != 0) {
+    if (!wpk_begins(text, VERSION " ")) {
         size_t first = strcspn(text, " \n"), both = first;
         both += text[first] == ' ' ? 1 + strcspn(text + first + 1, " \n") : 0;
         return wpk_fail(diag, WPK_EMISMATCH,
