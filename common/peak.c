@@ -6,7 +6,6 @@
 #include "common/clock.h"
 
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -114,8 +113,8 @@ static wpk_err measure_stream(double *bytes_per_s)
 {
     const size_t wanted = STREAM_CACHES * (size_t)wpk_caches_size(0, 3) / HUGE_PAGE * HUGE_PAGE;
     const size_t size = wanted > 0 && wanted < STREAM_BYTES_MAX ? wanted : STREAM_BYTES_MAX;
-    pair *data = aligned_alloc(HUGE_PAGE, size);
-    if (data == NULL) {
+    pair *data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) {
         return WPK_ENOMEM;
     }
     (void)madvise(data, size, MADV_HUGEPAGE); /* small pages take longer than all else */
@@ -128,7 +127,7 @@ static wpk_err measure_stream(double *bytes_per_s)
         const uint64_t ns = wpk_clock_ns() - start;
         best_ns = ns < best_ns ? ns : best_ns;
     }
-    free(data);
+    munmap(data, size);
     *bytes_per_s = (double)size * 1e9 / (double)(best_ns > 0 ? best_ns : 1);
     return WPK_OK;
 }
