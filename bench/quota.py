@@ -7,6 +7,7 @@
 The same job, of candidates drawn from the same seed, runs twice: free, and with all its processes in a group that has
 PERCENT of one CPU. Printed is how many candidates have a time in both, in how many it differs by more than 3 %, and
 by how much at most; and the same of the times over those of the search's anchor, with which each is timed in turns.
+Before, between and after the runs a fixed loop tells how fast the machine is just then.
 """
 import json
 import os
@@ -14,6 +15,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 GROUPS = (("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "%d"), ("/sys/fs/cgroup", "cpu.max", "%d 100000"))
@@ -40,6 +42,15 @@ def make_group(percent):
     sys.exit("quota.py: no control group can have a quota here")
 
 
+def print_speed():
+    spent = []
+    for _ in range(9):
+        began = time.perf_counter()
+        sum(i * i for i in range(1000000))
+        spent.append(1e3 * (time.perf_counter() - began))
+    print("a fixed loop: %.1f to %.1f ms" % (min(spent), max(spent)), flush=True)
+
+
 def times(folder, group):
     file, data = os.path.join(folder, "job.json"), os.path.join(folder, "throttled" if group else "free")
     with open(file, "w", encoding="utf-8") as out:
@@ -52,6 +63,7 @@ def times(folder, group):
 
     done = subprocess.run([os.path.join(ROOT, "build/bin/wpkctl"), "tune", file, "-q", "--data", data], preexec_fn=enter,
                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    print_speed()
     print("%s: exit code %d %s" % (os.path.basename(data), done.returncode, done.stderr.strip()[-300:]), flush=True)
     with sqlite3.connect(os.path.join(data, "history.db")) as base:
         return {(row[0], row[1]): row[2:] for row in base.execute(
@@ -64,6 +76,7 @@ def main():
         print(__doc__, end="")
         return
     group = make_group(int(sys.argv[1]) if len(sys.argv) > 1 else 50)
+    print_speed()
     with tempfile.TemporaryDirectory() as folder:
         free, throttled = times(folder, None), times(folder, group)
     os.rmdir(os.path.dirname(group))
