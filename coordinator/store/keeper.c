@@ -472,9 +472,10 @@ static wpk_err put_base(struct wpk_keeper *keeper, struct line *line, struct wpk
     err = err == WPK_OK ? run(keeper, line, diag, "BEGIN", "") : err;
     if (err == WPK_OK) {
         Oid oid = send_copy(keeper, line->connection, line == &keeper->basing);
+        bool has_reason = *PQ(PQerrorMessage)(line->connection) != '\0';
         err = oid != 0 ? run(keeper, line, diag, "SELECT wpk_publish($1, $2, $3, $4)", "tiii",
                              keeper->holder, number, tag, (int64_t)oid)
-                       : fail(line, NULL, diag);
+                       : fail(line, has_reason ? NULL : "the copy cannot be read", diag);
     }
     err = err == WPK_OK ? run(keeper, line, diag, "COMMIT", "") : err;
     (void)unlink(keeper->copy);
