@@ -28,7 +28,7 @@ int wpk_list_find(const char *const *texts, int count, const char *text);
              name)
 int wpk_find(const void *items, size_t count, size_t size, size_t offset, bool is_text,
              const char *name);
-/* True if the text begins so. */
+/* True if the text begins with all of the prefix. */
 bool wpk_begins(const char *text, const char *prefix);
 /* Define the function that gives the text of an enum's value, and the one that reads it.
  *   shape   texts: an array of the file, in the enum's order

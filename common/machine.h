@@ -58,8 +58,8 @@ wpk_err wpk_peak_measure(struct wpk_peak *out);
  */
 wpk_err wpk_limits_raise_stack(char **argv, struct wpk_diag *diag);
 
-/* The descriptors that the process has open, and may have. Where it cannot look, perhaps because
- * none is left to look with, *count is *max. */
+/* Count the descriptors that the process has open, and read how many it may have. To count takes a
+ * descriptor: where none is left, or /proc cannot be read, *count is *max. */
 void wpk_limits_descriptors(uint64_t *count, uint64_t *max);
 
 #endif

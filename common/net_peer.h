@@ -122,8 +122,8 @@ struct wpk_net_server {
 /* ---- net_peers.c */
 /* Count the descriptors that the process has, and may have. Without the lock. */
 void wpk_net_peers_count_descriptors(struct wpk_net_server *server);
-/* A connection was freed, with `bytes` of requests. The library closes descriptors later: where
- * there is no room, and they might all be open still, they are counted. */
+/* A connection was freed, with `bytes` of requests. NNG closes its descriptor later: where there is
+ * no room, and more than LATE_MAX may still be open, the process's descriptors are counted. */
 void wpk_net_peers_release(struct wpk_net_server *server, size_t bytes);
 /* Add an accepted connection. False: there is no room; the refusal is counted. */
 bool wpk_net_peers_add(struct wpk_net_peer *peer);

@@ -436,8 +436,8 @@ static wpk_err recover(void *user, struct wpk_diag *diag)
 
 /* ---- bases */
 
-/* Make a large object of the copy; 0: it failed, or is no longer wanted. Beside the writer, which
- * needs disk and network, at most 8 MB/s. */
+/* Send the copy of the history as a large object; 0: that failed, or wpkd ends. A copy that is sent
+ * beside the writer, which needs disk and network, is sent by 8 MB/s at most. */
 static Oid send_copy(struct wpk_keeper *keeper, PGconn *to, bool is_beside)
 {
     char chunk[CHUNK_SIZE];

@@ -154,8 +154,8 @@ const void *wpk_rows_bytes(const struct wpk_rows *rows, int column, size_t *size
 /* Read every page.
  *   errors  WPK_ECORRUPT, with the first finding */
 wpk_err wpk_store_check(struct wpk_store *store, struct wpk_diag *diag);
-/* Copy the database as of now to `path`, replacing that file: a complete database, and a durable
- * one unless it is only `passing`.
+/* Copy the database as of now to `path`, replacing that file. The copy is a complete database, and
+ * a durable one unless it is `passing`: read once and removed.
  *   errors  WPK_ENOSPC, WPK_EACCES, WPK_EIO */
 wpk_err wpk_store_back_up(struct wpk_store *store, const char *path, bool passing,
                           struct wpk_diag *diag);
