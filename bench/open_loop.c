@@ -13,8 +13,8 @@
 #include "bench/usage.h"
 #include "common/clock.h"
 #include "common/fs.h"
+#include "common/net_line.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,11 +32,7 @@
 #define WARM_S 5
 
 #define IPC "ipc://"
-#define GREETING_SIZE 8
-#define NUMBER_SIZE 4
-#define NUMBER_FIRST UINT32_C(0x80000000)
-#define HEAD_SIZE (1 + 8 + NUMBER_SIZE)
-#define INPUT_MAX (WPK_MESSAGE_SIZE_MAX + HEAD_SIZE)
+#define INPUT_MAX (WPK_MESSAGE_SIZE_MAX + WPK_NET_HEAD_MAX)
 
 static const char usage[] =
     "usage: bench-open-loop DIR [LOG], or --join HTTP WORKERS RATE\n"
@@ -64,7 +60,7 @@ struct loop {
     struct bench_latencies latencies;
 };
 
-/* ---- sockets that speak as common/net_line.h describes */
+/* ---- sockets, in the wire format of common/net_line.h */
 
 static void fail(const char *what)
 {
@@ -74,9 +70,7 @@ static void fail(const char *what)
 
 static void dial(struct loop *loop, uint32_t index, const char *url)
 {
-    static const char asks[GREETING_SIZE] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
-    static const char answers[GREETING_SIZE] = {0, 'S', 'P', 0, 0, 0x31, 0, 0};
-    char greeting[GREETING_SIZE];
+    char greeting[WPK_NET_GREETING_SIZE];
     struct connection *connection = &loop->connections[index];
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = index};
@@ -85,9 +79,9 @@ static void dial(struct loop *loop, uint32_t index, const char *url)
     connection->input = WPK_DEMAND(malloc(INPUT_MAX));
     connection->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (connect(connection->fd, (struct sockaddr *)&address, sizeof address) != 0 ||
-        !wpk_fs_write_all(connection->fd, asks, sizeof asks) ||
+        !wpk_fs_write_all(connection->fd, wpk_net_greeting_asks, sizeof greeting) ||
         recv(connection->fd, greeting, sizeof greeting, MSG_WAITALL) != sizeof greeting ||
-        memcmp(greeting, answers, sizeof answers) != 0 ||
+        memcmp(greeting, wpk_net_greeting_answers, sizeof greeting) != 0 ||
         epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, connection->fd, &event) != 0) {
         fail(url);
     }
@@ -95,35 +89,27 @@ static void dial(struct loop *loop, uint32_t index, const char *url)
 
 static void put_request(struct connection *connection, const struct wpk_buf *data)
 {
-    struct wpk_buf frame = {0};
-    uint64_t size = htobe64(NUMBER_SIZE + data->size);
-    uint32_t number = htobe32(++connection->number | NUMBER_FIRST);
-    wpk_buf_append_byte(&frame, 1);
-    wpk_buf_append(&frame, &size, sizeof size);
-    wpk_buf_append(&frame, &number, sizeof number);
-    wpk_buf_append(&frame, data->data, data->size);
-    if (!wpk_fs_write_all(connection->fd, frame.data, frame.size)) {
+    size_t size;
+    char *frame = WPK_DEMAND(wpk_net_line_frame(true, ++connection->number | WPK_NET_NUMBER_FIRST,
+                                                data->data, data->size, &size));
+    if (!wpk_fs_write_all(connection->fd, frame, size)) {
         fail("a request");
     }
-    wpk_buf_fini(&frame);
+    free(frame);
 }
 
-/* True: the answer is here, `size` bytes after the head. */
-static bool take_input(struct connection *connection, size_t *size)
+/* True: the answer is here, and its head is read. */
+static bool take_input(struct connection *connection, struct wpk_net_head *head)
 {
-    uint64_t wanted;
     ssize_t got = recv(connection->fd, connection->input + connection->input_size,
                        INPUT_MAX - connection->input_size, MSG_DONTWAIT);
     if (got <= 0) {
         fail("an answer");
     }
     connection->input_size += (size_t)got;
-    if (connection->input_size < HEAD_SIZE) {
-        return false;
-    }
-    memcpy(&wanted, connection->input + 1, sizeof wanted);
-    *size = be64toh(wanted) - NUMBER_SIZE;
-    return connection->input_size == HEAD_SIZE + *size;
+    return connection->input_size >= WPK_NET_HEAD_MAX &&
+           wpk_net_head_read(connection->input, true, WPK_MESSAGE_SIZE_MAX, head) &&
+           connection->input_size == WPK_NET_HEAD_MAX + head->size;
 }
 
 /* ---- workers */
@@ -168,15 +154,15 @@ static void take_answers(struct loop *loop, uint64_t until_ns)
     struct epoll_event events[CONNECTIONS];
     struct timespec time = {0};
     uint64_t now = wpk_clock_ns();
-    size_t size;
+    struct wpk_net_head head;
     time.tv_nsec = until_ns > now ? (long)(until_ns - now) : 0;
     int count = epoll_pwait2(loop->epoll_fd, events, CONNECTIONS, &time, NULL);
     for (int i = 0; i < count; i++) {
         uint32_t index = events[i].data.u32;
         struct connection *connection = &loop->connections[index];
-        if (take_input(connection, &size)) {
+        if (take_input(connection, &head)) {
             connection->input_size = 0;
-            bench_crew_take(&loop->crew, index, connection->input + HEAD_SIZE, size);
+            bench_crew_take(&loop->crew, index, connection->input + WPK_NET_HEAD_MAX, head.size);
             go_on(loop, index);
         }
     }

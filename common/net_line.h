@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connection of a client of common/net.h to its server. Only the files of net.h include this.
+/* The connection of a client of common/net.h to its server, for the files of net.h alone.
  *
  *     [DIALLING] ──▶ [GREETING] ── 8 bytes each way ──▶ [OPEN] ── head, body, head, body ...
  *
@@ -20,7 +20,7 @@
 
 struct wpk_net_line;
 
-/* The wire format between the two sides of common/net.h. Only the files of net.h include this.
+/* The wire format between the two sides of common/net.h, for its files and bench/open_loop.c.
  *
  * It is a subset of NNG's request/reply. Each side greets in eight bytes. A message is its size in
  * eight bytes (after a byte 1 over ipc), the request's number in four, and the data; the size

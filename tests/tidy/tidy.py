@@ -104,7 +104,7 @@ FOREIGN = {
 
 SYSTEM_HEADERS = re.compile(
     r"(sys|linux|arpa|netinet|net)/[\w/]+\.h|"
-    r"(assert|cpuid|complex|ctype|dirent|dlfcn|elf|endian|errno|fcntl|fenv|float|fnmatch|ftw|getopt|glob|"
+    r"(assert|cpuid|complex|ctype|dirent|dlfcn|elf|errno|fcntl|fenv|float|fnmatch|ftw|getopt|glob|"
     r"grp|immintrin|inttypes|iso646|libgen|limits|link|locale|malloc|math|netdb|poll|pthread|pwd|"
     r"sched|semaphore|setjmp|signal|spawn|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|"
     r"stdlib|stdnoreturn|string|strings|syslog|termios|threads|time|ucontext|unistd|wchar)\.h")
